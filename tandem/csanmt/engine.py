@@ -1,0 +1,206 @@
+"""The translator as the scheduler sees it: items in, hypotheses out, one target position a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from tandem.core.errors import NonFiniteError, TooLargeError
+from tandem.core.types import Budget, Finished, Hypothesis, Item, Priority
+from tandem.csanmt.constraints import Constraint, PrefixConstraint, PrefixIndex, RepetitionGuard
+from tandem.csanmt.decoding import DecodingOptions, Search
+from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
+from tandem.nn.memory import is_out_of_memory
+from tandem.nn.precision import Precision, autocast
+
+Result = Finished[list[Hypothesis]]
+_NO_REPEAT = 3  # tokens of an n-gram that may not stand twice under the repetition guard
+_LENGTH_RATIO = 1.25  # longest over shortest source that are still encoded together
+_SHARE_FOR_INTERACTIVE = 8  # one place in so many is never given to bulk items
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """How much may run at once.
+
+    Attributes:
+        segments: Live rows.
+        tokens: Source positions of all live rows together.
+        source_tokens: Positions of one source, its end mark included.
+    """
+
+    segments: int = 64
+    tokens: int = 8192
+    source_tokens: int = 1024
+
+
+class TranslationEngine:
+    """Runs one CSANMT model; implements `tandem.core.types.Engine`.
+
+    Items of both priorities run in searches of their own on a CPU, where a step of many rows costs much more than a
+    step of few and bulk rows must be able to pause. On CUDA they share one.
+
+    Args:
+        model: In evaluation mode on its device, its linear layers packed for `precision`.
+        prefix_index: Makes the target vocabulary for items with a `target_prefix`; called when first needed.
+        options: How translations are searched for.
+        limits: How much may run at once.
+        precision: What the model computes in.
+        precise: Makes the float32 model that repeats items whose numbers overflowed; None when `model` is float32.
+    """
+
+    def __init__(
+        self,
+        model: CsanmtForConditionalGeneration,
+        *,
+        prefix_index: Callable[[], PrefixIndex],
+        options: DecodingOptions,
+        limits: EngineLimits,
+        precision: Precision = Precision.FLOAT32,
+        precise: Callable[[], CsanmtForConditionalGeneration] | None = None,
+    ) -> None:
+        """Build empty searches."""
+        self._device = model.device
+        self._prefix_index = prefix_index
+        self._options = options
+        self.limits = limits
+        self._precision = precision
+        self._build_precise = precise
+        cache_dtype = precision.dtype if self._device.type == "cuda" else torch.float32
+        exact = precision is Precision.FLOAT32
+        build = partial(Search, model, options, self._device, cache_dtype, exact)
+        interactive = build()
+        self._lanes = {
+            Priority.INTERACTIVE: interactive,
+            Priority.BULK: interactive if self._device.type == "cuda" else build(),
+        }
+        self._precise: Search | None = None
+
+    # -- the contract ------------------------------------------------------------------------------------------------
+
+    def admit(self, items: Sequence[Item]) -> list[Result]:
+        """Encode items and let them join; those over the source limit come back with an error. See `Engine`."""
+        fitting = [item for item in items if item.length <= self.limits.source_tokens]
+        try:
+            with self._computing(self._precision):
+                for priority, lane in self._lanes.items():
+                    self._join(lane, [item for item in fitting if item.priority is priority])
+        except BaseException:
+            self.cancel(fitting)
+            raise
+        return [self._refuse(item) for item in items if item.length > self.limits.source_tokens]
+
+    def step(self, at_least: Priority) -> list[Result]:
+        """Advance the live rows of that priority or higher by one target position. See `Engine`."""
+        self._promote()
+        finished: list[Result] = []
+        with self._computing(self._precision):
+            for lane in self._searches(at_least):
+                finished += lane.step()
+        finished = self._repeat_precisely(finished)
+        if self._precise is not None:
+            with self._computing(Precision.FLOAT32):
+                finished += self._precise.step()
+        return finished
+
+    def room(self, priority: Priority) -> Budget:
+        """Return what may be admitted now. See `Engine`."""
+        live = self.live()
+        segments, tokens = self.limits.segments, self.limits.tokens
+        if priority is Priority.BULK:
+            segments -= segments // _SHARE_FOR_INTERACTIVE
+            tokens -= tokens // _SHARE_FOR_INTERACTIVE
+        return Budget(max(segments - len(live), 0), max(tokens - sum(item.length for item in live), 0))
+
+    def live(self) -> list[Item]:
+        """Return the items admitted and not finished."""
+        return [item for search in self._searches(Priority.BULK, precise=True) for item in search.items]
+
+    def cancel(self, items: Sequence[Item]) -> None:
+        """Drop live items. See `Engine`."""
+        with self._computing(self._precision):
+            for search in self._searches(Priority.BULK, precise=True):
+                search.drop(items)
+
+    def reset(self) -> list[Item]:
+        """Drop everything live and give the items back. See `Engine`."""
+        items = self.live()
+        for search in self._searches(Priority.BULK, precise=True):
+            search.clear()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        return items
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Say whether an error means that memory is full. See `Engine`."""
+        return is_out_of_memory(error)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _computing(self, precision: Precision) -> Iterator[None]:
+        with torch.inference_mode(), autocast(precision, self._device):
+            yield
+
+    def _searches(self, at_least: Priority, *, precise: bool = False) -> list[Search]:
+        """Return the searches of a priority or higher, each once, the more urgent first."""
+        lanes = [self._lanes[priority] for priority in sorted(Priority, reverse=True) if priority >= at_least]
+        extra = [self._precise] if precise and self._precise is not None else []
+        return list(dict.fromkeys(lanes)) + extra
+
+    def _join(self, search: Search, items: Sequence[Item]) -> None:
+        for group in group_by_length(items):
+            longest = max(len(item.ids) for item in group)
+            ids = torch.tensor([[*item.ids, *[EOS_ID] * (longest - len(item.ids))] for item in group])
+            encoded = search.model.encode(ids.to(self._device))
+            search.join(group, encoded, [self._constraints(item) for item in group])
+
+    def _constraints(self, item: Item) -> list[Constraint]:
+        constraints: list[Constraint] = []
+        if item.target_prefix:
+            constraints.append(PrefixConstraint(self._prefix_index(), item.target_prefix, self._options.beam_size))
+        if item.strict:
+            constraints.append(RepetitionGuard(_NO_REPEAT, self._options.beam_size))
+        return constraints
+
+    def _promote(self) -> None:
+        """Move rows whose item was raised since they joined."""
+        interactive, bulk = self._lanes[Priority.INTERACTIVE], self._lanes[Priority.BULK]
+        if bulk is interactive:
+            return
+        raised = [item for item in bulk.items if item.priority is Priority.INTERACTIVE]
+        if raised:
+            with self._computing(self._precision):
+                for item in raised:
+                    bulk.move(item, interactive)
+
+    def _repeat_precisely(self, finished: list[Result]) -> list[Result]:
+        """Let items whose numbers overflowed start again in float32; return the others."""
+        again = [done.item for done in finished if isinstance(done.error, NonFiniteError)]
+        if not again or self._build_precise is None:
+            return finished
+        if self._precise is None:
+            self._precise = Search(self._build_precise(), self._options, self._device)
+        with self._computing(Precision.FLOAT32):
+            self._join(self._precise, again)
+        return [done for done in finished if not isinstance(done.error, NonFiniteError)]
+
+    def _refuse(self, item: Item) -> Result:
+        limit = self.limits.source_tokens
+        message = f"a sentence of {item.length} tokens is over the model's limit of {limit}; split it"
+        return Finished(item, error=TooLargeError(message))
+
+
+def group_by_length(items: Sequence[Item]) -> list[list[Item]]:
+    """Split items into groups that are encoded together with little padding, shortest first."""
+    groups: list[list[Item]] = []
+    for item in sorted(items, key=lambda item: item.length):
+        if groups and item.length <= groups[-1][0].length * _LENGTH_RATIO:
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    return groups

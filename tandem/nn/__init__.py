@@ -1,0 +1,1 @@
+"""What both models are made of: precisions, linear layers, attention, normalisation."""

@@ -1,0 +1,12 @@
+"""How much memory there is, and how its lack shows."""
+
+from __future__ import annotations
+
+import torch
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say whether an error means that the device's memory, or the host's, is full."""
+    if isinstance(error, torch.cuda.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "not enough memory" in str(error)  # torch's CPU allocator

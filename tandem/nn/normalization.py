@@ -1,0 +1,14 @@
+"""Layer normalisation that always computes in float32."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class LayerNorm(nn.LayerNorm):
+    """`torch.nn.LayerNorm` in float32, whatever the type of its input, its parameters or the autocast region."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise the last dimension, [..., D] -> [..., D] in float32."""
+        return F.layer_norm(input.float(), self.normalized_shape, self.weight.float(), self.bias.float(), self.eps)
