@@ -1,0 +1,1 @@
+"""Fakes and real servers for the tests."""
