@@ -32,6 +32,7 @@ class Item:
         strict: Decode under the repetition guard (no n-gram of target tokens twice).
         priority: May be raised while the item waits or runs.
         deadline_s: On the scheduler's clock (`time.monotonic`); infinity for none.
+        truncated: The source was cut to the model's limit when it was tokenised; callers are told.
         cancelled: Set when nobody waits for the result any more.
     """
 
@@ -41,6 +42,7 @@ class Item:
     strict: bool = False
     priority: Priority = Priority.INTERACTIVE
     deadline_s: float = math.inf
+    truncated: bool = False
     cancelled: bool = False
 
     @property

@@ -1,0 +1,1 @@
+"""The embedding model, usable by itself: tokenizer, encoder, pooling, checkpoint, engine."""
