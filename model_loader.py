@@ -1,0 +1,383 @@
+"""The two singletons: resolve, fetch, convert, load, place, warm up; once per process, behind a lock.
+
+`python model_loader.py prepare` does everything that takes long before a server starts: downloads and conversions, with
+progress bars, and the measurements of `PRECISION=auto`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import torch
+from accelerate import dispatch_model
+from filelock import FileLock
+
+import tandem
+from tandem.core.concurrency import native_lock
+from tandem.core.errors import ModelError, SettingsError, TandemError
+from tandem.core.fingerprint import compute_fingerprint
+from tandem.core.settings import ROOT, Settings, load_settings
+from tandem.core.types import Item, Priority
+from tandem.csanmt.checkpoint import CHECKPOINT_PREFIX, is_official, load_config, load_model
+from tandem.csanmt.configuration import OFFICIAL_FILE
+from tandem.csanmt.convert import convert
+from tandem.csanmt.decoding import DecodingOptions
+from tandem.csanmt.engine import EngineLimits, TranslationEngine
+from tandem.csanmt.modeling import CsanmtForConditionalGeneration
+from tandem.csanmt.packing import pack_model
+from tandem.csanmt.tokenizer import Tokenizer
+from tandem.gte.embedder import Embedder, load_embedder
+from tandem.nn.device import choose_device, choose_precision, time_rounds
+from tandem.nn.precision import Precision
+
+LOGGER = logging.getLogger("tandem.models")
+DEMO = "demo"
+DEMO_TRANSLATORS = ("demo-zh2en", "demo-en2zh")
+DEMO_EMBEDDER = "demo-gte"
+_MODELSCOPE_OWNERS = ("iic", "damo", "modelscope")
+_MEASURED_ITEMS, _MEASURED_TOKENS, _MEASURED_STEPS = 8, 20, 12
+_WARM_UP_STEPS = 3
+
+T = TypeVar("T")
+Stage = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Translator:
+    """One loaded direction.
+
+    Attributes:
+        name: As it was asked for, "demo-zh2en" for a demo model.
+        tokenizer: Text to source ids, target ids to text.
+        engine: Runs the model.
+        options: How translations are searched for.
+        fingerprint: Part of every cache key.
+        precision: What it computes in.
+        device: Where.
+        is_demo: True for the small models of the repository.
+    """
+
+    name: str
+    tokenizer: Tokenizer
+    engine: TranslationEngine
+    options: DecodingOptions
+    fingerprint: str
+    precision: Precision
+    device: torch.device
+    is_demo: bool
+
+    @property
+    def direction(self) -> tuple[str, str]:
+        """Source and target language."""
+        return self.tokenizer.source_lang, self.tokenizer.target_lang
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModels:
+    """Everything a process serves.
+
+    Attributes:
+        translators: One a direction, in the order of the setting.
+        embedder: The embedding model.
+        embedder_name: As it was asked for.
+        is_demo_embedder: True for the small model of the repository.
+    """
+
+    translators: tuple[Translator, ...]
+    embedder: Embedder
+    embedder_name: str
+    is_demo_embedder: bool
+
+
+class Singleton(Generic[T]):
+    """A value that is made once per process, whoever asks first; the others wait for it.
+
+    Args:
+        build: Makes it; what it raises reaches everyone who asks, and the next one tries again.
+    """
+
+    def __init__(self, build: Callable[[], T]) -> None:
+        """Keep the recipe."""
+        self._build = build
+        self._lock = native_lock()
+        self._value: T | None = None
+
+    def get(self) -> T:
+        """Return the value: without the lock once it is there, so that this costs nothing."""
+        if self._value is None:
+            with self._lock:
+                if self._value is None:
+                    self._value = self._build()
+        return self._value
+
+
+# -- where models come from ------------------------------------------------------------------------------------------
+
+
+def resolve_model(name: str, cache_dir: Path) -> Path:
+    """Return the directory of a model, downloading it if need be.
+
+    Args:
+        name: A directory, a demo model's name, or a hub id: `iic/…` from ModelScope, any other `org/name` from Hugging
+            Face.
+        cache_dir: Where downloads go; an interrupted one is taken up again.
+
+    Raises:
+        ModelError: There is no such model, or the download failed.
+    """
+    if name in (*DEMO_TRANSLATORS, DEMO_EMBEDDER):
+        return ROOT / "models" / name
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if name.startswith((".", "/", "~")) or name.count("/") != 1:
+        raise ModelError(f"{name} is neither a directory nor a hub id such as iic/nlp_csanmt_translation_zh2en")
+    owner = name.split("/", 1)[0]
+    fetch = _fetch_modelscope if owner in _MODELSCOPE_OWNERS else _fetch_hugging_face
+    LOGGER.info("fetching %s", name)
+    try:
+        return Path(fetch(name, cache_dir / "hub"))
+    except Exception as error:
+        raise ModelError(f"{name} could not be downloaded: {error}") from error
+
+
+def _fetch_modelscope(name: str, folder: Path) -> str:
+    from modelscope.hub.snapshot_download import snapshot_download  # slow to import, and rarely needed
+
+    return str(snapshot_download(name, cache_dir=str(folder)))
+
+
+def _fetch_hugging_face(name: str, folder: Path) -> str:
+    from huggingface_hub import snapshot_download
+
+    unwanted = ["*.onnx", "onnx/*", "*.h5", "*.msgpack", "*.ot", "openvino/*"]
+    return str(snapshot_download(name, cache_dir=folder, ignore_patterns=unwanted))
+
+
+def translator_names(setting: str) -> list[str]:
+    """Return the models that a `TRANSLATION_MODEL` setting names, in order."""
+    names = [name.strip() for name in setting.split(",") if name.strip()]
+    return [part for name in names for part in (DEMO_TRANSLATORS if name == DEMO else (name,))]
+
+
+def prepare_translator(name: str, settings: Settings, device: torch.device, *, progress: bool = False) -> Path:
+    """Return a converted directory of a translation model, making it first if need be.
+
+    The result lies in the cache folder, under a name made of the model, the weights' type and the source files' sizes
+    and times. It is written under a temporary name and renamed; a second process waits for the first.
+
+    Raises:
+        ModelError: The model is missing, broken, or not a CSANMT model.
+    """
+    source = resolve_model(name, settings.cache_dir)
+    if not is_official(source):
+        return source
+    dtype = torch.float16 if device.type == "cuda" else torch.float32
+    files = [source / OFFICIAL_FILE, *source.glob(f"{CHECKPOINT_PREFIX}.*")]
+    state = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in sorted(files)]
+    mark = compute_fingerprint(source, [], str(dtype), tandem.__version__, *state)[:12]
+    target = settings.cache_dir / "converted" / f"{source.name}-{str(dtype).removeprefix('torch.')}-{mark}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{target}.lock"):
+        if not target.is_dir():
+            unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+            try:
+                convert(source, unfinished, dtype, progress=progress)
+                unfinished.chmod(0o755)
+                unfinished.rename(target)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+    return target
+
+
+# -- loading ---------------------------------------------------------------------------------------------------------
+
+
+def load_translator(name: str, settings: Settings, device: torch.device) -> Translator:
+    """Load, place and warm up one translation model.
+
+    Raises:
+        ModelError: The model is missing or broken.
+        SettingsError: The device cannot compute in the precision asked for.
+    """
+    model_dir = prepare_translator(name, settings, device)
+    config = load_config(model_dir)
+    measure = partial(_measure_translator, model_dir, device)
+    precision = _choose_precision(name, settings, device, measure)
+    options = DecodingOptions(config.beam_size, config.lp_rate, config.max_decoded_trg_len)
+    tokenizer = Tokenizer(model_dir, config)
+    tokenizer.encode("你好")  # loads the word splitter's dictionary
+    engine = TranslationEngine(
+        _place_translator(model_dir, precision, device),
+        prefix_index=lambda: tokenizer.prefix_index,
+        options=options,
+        limits=EngineLimits(settings.max_batch_size, settings.max_batch_tokens),
+        precision=precision,
+        precise=None
+        if precision is Precision.FLOAT32
+        else partial(_place_translator, model_dir, Precision.FLOAT32, device),
+    )
+    _warm_up(engine)
+    files = sorted(path for path in model_dir.iterdir() if path.is_file())
+    fingerprint = compute_fingerprint(model_dir, files, precision.value, str(options), tandem.__version__)
+    return Translator(name, tokenizer, engine, options, fingerprint, precision, device, name in DEMO_TRANSLATORS)
+
+
+def _place_translator(model_dir: Path, precision: Precision, device: torch.device) -> CsanmtForConditionalGeneration:
+    dtype = precision.dtype if device.type == "cuda" else torch.float32
+    model: CsanmtForConditionalGeneration = dispatch_model(load_model(model_dir, dtype), {"": device})
+    pack_model(model, precision, device)
+    return model
+
+
+def _measure_translator(model_dir: Path, device: torch.device, precision: Precision) -> float:
+    """Return the seconds of a few steps of a few sentences."""
+    engine = TranslationEngine(
+        _place_translator(model_dir, precision, device),
+        prefix_index=lambda: Tokenizer(model_dir, load_config(model_dir)).prefix_index,
+        options=DecodingOptions(),
+        limits=EngineLimits(),
+        precision=precision,
+    )
+
+    def work() -> None:
+        engine.admit([Item(tuple(range(1, _MEASURED_TOKENS))) for _ in range(_MEASURED_ITEMS)])
+        for _ in range(_MEASURED_STEPS):
+            engine.step(Priority.BULK)
+        engine.reset()
+
+    return time_rounds(work)
+
+
+def _warm_up(engine: TranslationEngine) -> None:
+    """Run a few steps, on CUDA with as many and as long sentences as may ever run, so that the memory is claimed."""
+    count, length = 2, 20
+    if torch.cuda.is_available():
+        count = engine.limits.segments
+        length = max(engine.limits.tokens // count, 2)
+    engine.admit([Item((1,) * (length - 1)) for _ in range(count)])
+    for _ in range(_WARM_UP_STEPS):
+        engine.step(Priority.BULK)
+    engine.cancel(engine.live())
+
+
+def load_embedding_model(name: str, settings: Settings, device: torch.device) -> Embedder:
+    """Load, place and warm up the embedding model.
+
+    Raises:
+        ModelError: The model is missing or broken.
+        SettingsError: The device cannot compute in the precision asked for.
+    """
+    model_dir = resolve_model(DEMO_EMBEDDER if name == DEMO else name, settings.cache_dir)
+
+    def measure(precision: Precision) -> float:
+        embedder = load_embedder(model_dir, precision, device)
+        return time_rounds(lambda: embedder.encoder.vectors([(0,) * 32] * 8))
+
+    embedder = load_embedder(model_dir, _choose_precision(name, settings, device, measure), device)
+    embedder.warm_up()
+    return embedder
+
+
+def _choose_precision(
+    name: str, settings: Settings, device: torch.device, measure: Callable[[Precision], float]
+) -> Precision:
+    notes = settings.cache_dir / "precision.json"
+    return choose_precision(settings.precision, device, model=name, notes=notes, measure=measure)
+
+
+def load_models(settings: Settings, on_stage: Stage = lambda _: None) -> LoadedModels:
+    """Load everything a process serves.
+
+    Args:
+        settings: Which models, where, in which precision.
+        on_stage: Told what is being done, in a few words.
+
+    Raises:
+        ModelError: A model is missing or broken, or two have the same direction.
+        SettingsError: A setting is impossible on this machine.
+    """
+    device = choose_device(settings.device)
+    LOGGER.info("Using device: %s", device.type)
+    if device.type == "cpu" and settings.threads:
+        torch.set_num_threads(settings.threads)
+    translators: dict[tuple[str, str], Translator] = {}
+    for name in translator_names(settings.translation_model):
+        on_stage(f"loading {name}")
+        translator = load_translator(name, settings, device)
+        if translator.direction in translators:
+            other = translators[translator.direction].name
+            raise SettingsError(f"TRANSLATION_MODEL: {other} and {name} translate the same direction; give one of them")
+        translators[translator.direction] = translator
+        LOGGER.info("%s: %s to %s, %s", name, *translator.direction, translator.precision)
+    on_stage(f"loading {settings.embedding_model}")
+    embedder = load_embedding_model(settings.embedding_model, settings, device)
+    LOGGER.info("%s: %d dimensions, %s", settings.embedding_model, embedder.dimension, embedder.precision)
+    LOGGER.info("models loaded; %s", describe_memory(device))
+    is_demo = settings.embedding_model == DEMO
+    return LoadedModels(
+        tuple(translators.values()), embedder, DEMO_EMBEDDER if is_demo else settings.embedding_model, is_demo
+    )
+
+
+def describe_memory_gb(device: str) -> float | None:
+    """Return the GPU memory in use in gigabytes; None on a CPU."""
+    return torch.cuda.memory_allocated() / 1e9 if device == "cuda" else None
+
+
+def describe_memory(device: torch.device) -> str:
+    """Return how much memory is in use, in words."""
+    if device.type == "cuda":
+        return f"GPU memory: {torch.cuda.memory_allocated(device) / 1e9:.2f} GB"
+    pages = int(Path("/proc/self/statm").read_text().split()[1]) if Path("/proc/self/statm").exists() else 0
+    return f"memory: {pages * os.sysconf('SC_PAGE_SIZE') / 1e9:.2f} GB"
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Turn an expected error into a line on standard error and a failing exit status."""
+    try:
+        yield
+    except TandemError as error:
+        print(f"tandem: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def prepare(settings: Settings) -> None:
+    """Fetch and convert every model and load it once, so that what is missing or broken shows before a server starts.
+
+    Raises:
+        TandemError: As `load_models`.
+    """
+    device = choose_device(settings.device)
+    for name in translator_names(settings.translation_model):
+        prepare_translator(name, settings, device, progress=True)
+    name = settings.embedding_model
+    resolve_model(DEMO_EMBEDDER if name == DEMO else name, settings.cache_dir)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the command line."""
+    if arguments != ["prepare"]:
+        sys.exit("usage: python model_loader.py prepare")
+    with _reported():
+        settings = load_settings()
+        logging.basicConfig(level=settings.log_level, format="%(message)s")
+        prepare(settings)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

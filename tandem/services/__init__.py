@@ -1,0 +1,1 @@
+"""What a request means: caches, schedulers and text work put together. No Flask, no torch, no Redis."""

@@ -1,0 +1,1 @@
+"""HTTP, and nothing else: routes, schemas, error shapes. Flask is known here and in app.py only."""
