@@ -24,6 +24,7 @@ from tandem.services.translation import TranslationService
 from tandem.services.translation_model import ModelFacts, TranslationModel
 from tandem.web.errors import register_error_handlers
 from tandem.web.hooks import register_hooks
+from tandem.web.json import JsonProvider
 from tandem.web.native import build_native
 from tandem.web.ops import build_ops
 from tandem.web.pages import build_pages
@@ -57,7 +58,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     runtime = Runtime(settings, metrics, on_failure=_end_process)
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY_BYTES
-    app.json.ensure_ascii = False  # type: ignore[attr-defined]
+    app.json = JsonProvider(app)
     app.extensions["tandem"] = runtime
     register_hooks(app, runtime)
     register_error_handlers(app)
@@ -77,9 +78,9 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
         on_stage: Told what is being loaded.
     """
     on_stage("importing torch")
-    from model_loader import describe_memory_gb, load_models  # slow: only here, beside an open socket
+    from model_loader import describe_memory_gb, get_models  # slow: only here, beside an open socket
 
-    models = load_models(settings, on_stage)
+    models = get_models(settings, on_stage)
     cache = build_cache(settings.redis_url, settings.memory_cache_bytes)
     lock = DeviceLock()
     device = models.embedder.device.type

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -100,25 +101,32 @@ class LoadedModels:
 
 
 class Singleton(Generic[T]):
-    """A value that is made once per process, whoever asks first; the others wait for it.
+    """A value that is made once per process, whoever asks first; the others wait for it."""
 
-    Args:
-        build: Makes it; what it raises reaches everyone who asks, and the next one tries again.
-    """
-
-    def __init__(self, build: Callable[[], T]) -> None:
-        """Keep the recipe."""
-        self._build = build
+    def __init__(self) -> None:
+        """Start without the value."""
         self._lock = native_lock()
         self._value: T | None = None
 
-    def get(self) -> T:
-        """Return the value: without the lock once it is there, so that this costs nothing."""
+    def get(self, build: Callable[[], T]) -> T:
+        """Return the value: without the lock once it is there, so that this costs nothing.
+
+        Args:
+            build: Makes it; what it raises reaches the one who asked, and the next one tries again.
+        """
         if self._value is None:
             with self._lock:
                 if self._value is None:
-                    self._value = self._build()
+                    self._value = build()
         return self._value
+
+
+_MODELS: Singleton[LoadedModels] = Singleton()
+
+
+def get_models(settings: Settings, on_stage: Stage = lambda _: None) -> LoadedModels:
+    """Return what this process serves, loading it at the first call; see `load_models`."""
+    return _MODELS.get(lambda: load_models(settings, on_stage))
 
 
 # -- where models come from ------------------------------------------------------------------------------------------
@@ -146,22 +154,26 @@ def resolve_model(name: str, cache_dir: Path) -> Path:
     fetch = _fetch_modelscope if owner in _MODELSCOPE_OWNERS else _fetch_hugging_face
     LOGGER.info("fetching %s", name)
     try:
-        return Path(fetch(name, cache_dir / "hub"))
+        return Path(fetch(name, cache_dir / "hub", is_offline=False))
     except Exception as error:
-        raise ModelError(f"{name} could not be downloaded: {error}") from error
+        try:  # downloaded before, and the hub cannot be reached now
+            return Path(fetch(name, cache_dir / "hub", is_offline=True))
+        except Exception:
+            raise ModelError(f"{name} could not be downloaded: {error}") from error
 
 
-def _fetch_modelscope(name: str, folder: Path) -> str:
+def _fetch_modelscope(name: str, folder: Path, *, is_offline: bool) -> str:
     from modelscope.hub.snapshot_download import snapshot_download  # slow to import, and rarely needed
 
-    return str(snapshot_download(name, cache_dir=str(folder)))
+    return str(snapshot_download(name, cache_dir=str(folder), local_files_only=is_offline))
 
 
-def _fetch_hugging_face(name: str, folder: Path) -> str:
+def _fetch_hugging_face(name: str, folder: Path, *, is_offline: bool) -> str:
     from huggingface_hub import snapshot_download
 
     unwanted = ["*.onnx", "onnx/*", "*.h5", "*.msgpack", "*.ot", "openvino/*"]
-    return str(snapshot_download(name, cache_dir=folder, ignore_patterns=unwanted))
+    found = snapshot_download(name, cache_dir=folder, ignore_patterns=unwanted, local_files_only=is_offline)
+    return str(found)
 
 
 def translator_names(setting: str) -> list[str]:
@@ -186,7 +198,8 @@ def prepare_translator(name: str, settings: Settings, device: torch.device, *, p
     files = [source / OFFICIAL_FILE, *source.glob(f"{CHECKPOINT_PREFIX}.*")]
     state = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in sorted(files)]
     mark = compute_fingerprint(source, [], str(dtype), tandem.__version__, *state)[:12]
-    target = settings.cache_dir / "converted" / f"{source.name}-{str(dtype).removeprefix('torch.')}-{mark}"
+    label = re.sub(r"[^\w.-]+", "--", name.strip("./~"))[-80:]
+    target = settings.cache_dir / "converted" / f"{label}-{str(dtype).removeprefix('torch.')}-{mark}"
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{target}.lock"):
         if not target.is_dir():

@@ -109,3 +109,11 @@ def render_table() -> str:
             default = f"./{default.relative_to(ROOT)}"
         rows.append(f"| `{name.upper()}` | {f'`{default}`' if default != '' else ''} | {field.description} |")
     return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(
+        "# Settings\n\nAll come from the environment and are read once, at the start. An impossible value stops the\n"
+        "start and names itself. This table is made by `make settings`; a test compares it with the code.\n"
+    )
+    print(render_table(), end="")

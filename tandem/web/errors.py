@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import traceback
 
 from flask import Flask, Response, g, jsonify
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from tandem.core.errors import InvalidRequestError, TandemError
+from tandem.core.logs import log_fields
 
 LOGGER = logging.getLogger("tandem.web")
 
@@ -76,5 +78,7 @@ def _render_http(error: HTTPException) -> Response:
 
 def _render_unexpected(error: Exception) -> Response:
     # The type and place are logged; the message may hold user text.
-    LOGGER.error("unexpected %s", type(error).__name__, exc_info=(type(error), type(error)(), error.__traceback__))
+    stack = "".join(traceback.format_tb(error.__traceback__))
+    request_id = g.get("request_id", "")
+    log_fields(LOGGER, logging.ERROR, f"unexpected {type(error).__name__}", request_id=request_id, stack=stack)
     return _render(500, "internal", "Something went wrong here. The log has more under this request id.")

@@ -1,0 +1,283 @@
+"""Where models come from, how they are converted and loaded, and what is said when that fails."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import model_loader
+from model_loader import Singleton, load_models, prepare_translator, resolve_model, translator_names
+from tandem.core.errors import ModelError, SettingsError
+from tandem.core.settings import Settings, load_settings
+from tandem.nn.device import choose_device, choose_precision
+from tandem.nn.precision import Precision
+from tests.conftest import MODELS, ROOT
+from tests.support.hub import Hub
+
+CPU = torch.device("cpu")
+
+
+def settings_in(folder: Path, **given: object) -> Settings:
+    values = {"CACHE_DIR": str(folder), "PRECISION": "float32", **{name: str(value) for name, value in given.items()}}
+    return load_settings(values)
+
+
+# -- resolving and fetching ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    hub = Hub(MODELS / "demo-zh2en")
+    yield hub
+    hub.close()
+
+
+def resolve_apart(name: str, cache_dir: Path, url: str) -> subprocess.CompletedProcess[str]:
+    """Resolve in a process of its own: the client libraries read their hub's address when they are imported."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"},
+        "HF_ENDPOINT": url,
+        "MODELSCOPE_ENDPOINT": url,
+        "HOME": str(cache_dir),
+    }
+    code = (
+        "import sys; from pathlib import Path; from model_loader import resolve_model;"
+        "print(resolve_model(sys.argv[1], Path(sys.argv[2])))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, name, str(cache_dir)], env=environment, cwd=ROOT, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["iic/nlp_csanmt_translation_zh2en", "somebody/some-model"])
+def test_a_hub_id_is_downloaded_resumed_and_found_again_without_the_hub(name: str, hub: Hub, tmp_path: Path) -> None:
+    hub.break_after_bytes = 5_000_000
+    first = resolve_apart(name, tmp_path, hub.url)
+    assert first.returncode == 0, first.stderr[-2000:]
+    folder = Path(first.stdout.split("\n")[-2])
+    assert hub.break_after_bytes is None, "the download was never broken off"
+    wanted = MODELS / "demo-zh2en" / "tf_ckpts" / "ckpt-0.data-00000-of-00001"
+    assert (folder / "tf_ckpts" / wanted.name).read_bytes() == wanted.read_bytes()
+    data_requests = [path for method, path, _ in hub.requests if method == "GET" and "ckpt-0.data" in path]
+    assert len(data_requests) == 2
+    hub.close()
+    again = resolve_apart(name, tmp_path, hub.url)
+    assert again.stdout.split("\n")[-2] == str(folder), again.stderr[-2000:]
+
+
+def test_a_model_that_no_hub_has_is_an_error_that_names_it(hub: Hub, tmp_path: Path) -> None:
+    hub.close()
+    ran = resolve_apart("somebody/nothing", tmp_path, hub.url)
+    assert ran.returncode != 0
+    assert "ModelError: somebody/nothing could not be downloaded" in ran.stderr
+
+
+def test_a_directory_is_taken_as_it_is(tmp_path: Path) -> None:
+    assert resolve_model(str(tmp_path), tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/nowhere", "just-a-word", "a/b/c"])
+def test_what_is_neither_directory_nor_hub_id_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="neither a directory nor a hub id"):
+        resolve_model(name, tmp_path)
+
+
+def test_several_models_are_separated_by_commas() -> None:
+    assert translator_names(" a/b, demo ,/c ") == ["a/b", "demo-zh2en", "demo-en2zh", "/c"]
+
+
+# -- converting ------------------------------------------------------------------------------------------------------
+
+
+def test_an_official_model_is_converted_once(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    folder = prepare_translator("demo-zh2en", settings, CPU)
+    stamp = (folder / "model.safetensors").stat().st_mtime_ns
+    assert prepare_translator("demo-zh2en", settings, CPU) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == stamp
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "float32"
+
+
+def test_a_gpu_gets_float16_weights(tmp_path: Path) -> None:
+    folder = prepare_translator("demo-zh2en", settings_in(tmp_path), torch.device("cuda"))
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "float16"
+
+
+def test_a_changed_checkpoint_is_converted_anew(tmp_path: Path) -> None:
+    source = Path(shutil.copytree(MODELS / "demo-zh2en", tmp_path / "model"))
+    settings = settings_in(tmp_path / "cache")
+    first = prepare_translator(str(source), settings, CPU)
+    os.utime(source / "tf_ckpts" / "ckpt-0.index", ns=(1, 1))
+    assert prepare_translator(str(source), settings, CPU) != first
+
+
+def test_a_converted_directory_is_used_where_it_lies(tmp_path: Path) -> None:
+    folder = prepare_translator("demo-zh2en", settings_in(tmp_path), CPU)
+    assert prepare_translator(str(folder), settings_in(tmp_path / "other"), CPU) == folder
+    assert not (tmp_path / "other").exists()
+
+
+def test_two_processes_convert_once(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; import sys, torch; from model_loader import prepare_translator;"
+        "from tandem.core.settings import load_settings;"
+        "print(prepare_translator('demo-zh2en', load_settings({'CACHE_DIR': sys.argv[1]}), torch.device('cpu')))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    both = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    found = {process.communicate(timeout=120)[0].strip() for process in both}
+    assert [process.returncode for process in both] == [0, 0]
+    assert len(found) == 1
+    left = sorted(path.name for path in (tmp_path / "converted").iterdir() if path.is_dir())
+    assert left == [Path(found.pop()).name]
+
+
+def test_a_conversion_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    source = Path(shutil.copytree(MODELS / "demo-zh2en", tmp_path / "model"))
+    (source / "bpe.zh").unlink()
+    with pytest.raises(ModelError, match=r"bpe\.zh is missing"):
+        prepare_translator(str(source), settings_in(tmp_path / "cache"), CPU)
+    assert [path for path in (tmp_path / "cache" / "converted").iterdir() if path.is_dir()] == []
+
+
+# -- devices and precisions ------------------------------------------------------------------------------------------
+
+
+def test_cuda_without_cuda_is_an_error_and_not_a_silent_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SettingsError, match="DEVICE=cuda, but torch finds no CUDA device"):
+        choose_device("cuda")
+    assert choose_device("auto").type == choose_device("cpu").type == "cpu"
+
+
+def test_int8_on_cuda_is_an_error_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="PRECISION=int8 runs on a CPU only"):
+        choose("int8", torch.device("cuda"), tmp_path)
+
+
+def choose(wanted: str, device: torch.device, folder: Path, seconds: dict[Precision, float] | None = None) -> Precision:
+    def measure(precision: Precision) -> float:
+        assert seconds is not None, "nothing is to be measured"
+        return seconds[precision]
+
+    return choose_precision(wanted, device, model="m", notes=folder / "precision.json", measure=measure)
+
+
+def test_auto_is_float16_on_cuda(tmp_path: Path) -> None:
+    assert choose("auto", torch.device("cuda"), tmp_path) is Precision.FLOAT16
+
+
+def test_auto_is_float32_where_the_processor_has_no_bfloat16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.nn.device.has_fast_bfloat16", lambda: False)
+    assert choose("auto", CPU, tmp_path) is Precision.FLOAT32
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(0.5, Precision.BFLOAT16), (0.95, Precision.FLOAT32), (2.0, Precision.FLOAT32)]
+)
+def test_auto_takes_bfloat16_where_it_measures_faster_and_remembers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: Precision
+) -> None:
+    monkeypatch.setattr("tandem.nn.device.has_fast_bfloat16", lambda: True)
+    times = {Precision.FLOAT32: 1.0, Precision.BFLOAT16: seconds}
+    assert choose("auto", CPU, tmp_path, times) is expected
+    assert choose("auto", CPU, tmp_path, None) is expected
+
+
+def test_damaged_notes_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.nn.device.has_fast_bfloat16", lambda: True)
+    (tmp_path / "precision.json").write_text("not JSON")
+    assert choose("auto", CPU, tmp_path, {Precision.FLOAT32: 1.0, Precision.BFLOAT16: 0.1}) is Precision.BFLOAT16
+
+
+# -- loading ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_loads_and_the_log_says_what_and_where(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stages: list[str] = []
+    with caplog.at_level(logging.INFO):
+        models = load_models(settings_in(tmp_path), stages.append)
+    assert [translator.direction for translator in models.translators] == [("zh", "en"), ("en", "zh")]
+    assert all(translator.is_demo for translator in models.translators)
+    assert models.embedder.dimension == 256
+    assert "Using device: cpu" in caplog.text
+    assert "demo-zh2en: zh to en, float32" in caplog.text
+    assert "memory: " in caplog.text
+    assert stages[0] == "loading demo-zh2en"
+
+
+def test_two_models_of_one_direction_are_an_error(tmp_path: Path) -> None:
+    other = shutil.copytree(MODELS / "demo-zh2en", tmp_path / "other")
+    with pytest.raises(SettingsError, match="translate the same direction"):
+        load_models(settings_in(tmp_path, TRANSLATION_MODEL=f"demo-zh2en,{other}"))
+
+
+def test_fingerprints_tell_models_and_precisions_apart(tmp_path: Path) -> None:
+    prints = set()
+    for precision in ("float32", "bfloat16"):
+        settings = settings_in(tmp_path, PRECISION=precision)
+        prints |= {
+            model_loader.load_translator(name, settings, CPU).fingerprint for name in ("demo-zh2en", "demo-en2zh")
+        }
+    assert len(prints) == 4
+
+
+def test_a_singleton_is_made_once_however_many_ask() -> None:
+    made: list[int] = []
+    gate = threading.Event()
+
+    def build() -> object:
+        gate.wait(5)
+        made.append(1)
+        return object()
+
+    single: Singleton[object] = Singleton()
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(single.get(build))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    for thread in threads:
+        thread.join(5)
+    assert len(made) == 1
+    assert len(found) == 8
+    assert len(set(map(id, found))) == 1
+
+
+def test_a_singleton_that_could_not_be_made_is_tried_again() -> None:
+    attempts: list[int] = []
+
+    def build() -> str:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ModelError("broken")
+        return "made"
+
+    single: Singleton[str] = Singleton()
+    with pytest.raises(ModelError):
+        single.get(build)
+    assert single.get(build) == "made"
+
+
+def test_prepare_converts_with_a_bar_and_says_what_is_wrong(tmp_path: Path) -> None:
+    source = shutil.copytree(MODELS / "demo-zh2en", tmp_path / "model")
+    environment = {**os.environ, "CACHE_DIR": str(tmp_path / "cache"), "TRANSLATION_MODEL": str(source)}
+    command = [sys.executable, "model_loader.py", "prepare"]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert "converting model: 100%" in ran.stderr
+    environment["TRANSLATION_MODEL"] = str(tmp_path / "nowhere")
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "neither a directory nor a hub id" in ran.stderr
+    assert "Traceback" not in ran.stderr
