@@ -166,6 +166,8 @@ class Errand(Generic[CallT, ResultT, ValueT]):
             launched = board.launch({call.key: item for call, item in zip(new, items, strict=True)})
             self._flights += launched.values()
             flights |= launched
+        for flight in flights.values():
+            flight.future.add_done_callback(lambda _: patience.note_progress())
         return [Pending(call, self._known.get(call.key), flights.get(call.key)) for call in calls]
 
     def finish(self, pending: Pending[CallT, ResultT, ValueT]) -> ValueT:

@@ -70,10 +70,7 @@ class Patience:
                     f"The request took longer than {self._timeout_s:g} s. Send less text at once, or try again later."
                 )
             try:
-                result = future.result(timeout=max(min(left_s, _LOOK_EVERY_S), 0))
+                return future.result(timeout=max(min(left_s, _LOOK_EVERY_S), 0))
             except TimeoutError:
                 if self._is_gone():
                     raise CancelledError("The caller has hung up.") from None
-                continue
-            self.note_progress()
-            return result

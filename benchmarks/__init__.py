@@ -1,0 +1,1 @@
+"""Side-by-side measurements against other engines, one file a question. Run `python -m benchmarks`."""
