@@ -38,3 +38,21 @@ def lower_first(text: str) -> str:
     if not _CAPITALISED.match(text, lead):
         return text
     return text[:lead] + text[lead].lower() + text[lead + 1 :]
+
+
+def begin_with(text: str, prefix: str) -> str:
+    """Return a translation that was decoded with a given beginning so that it begins with exactly that string.
+
+    Marks and blanks of the beginning may have been changed since; its letters and digits may not.
+    """
+    if text.startswith(prefix):
+        return text
+    spelled = sum(map(str.isalnum, prefix))
+    at = 0
+    while spelled and at < len(text):
+        spelled -= text[at].isalnum()
+        at += 1
+    rest = text[at:]
+    if not prefix[-1:].isalnum():
+        rest = rest.lstrip(" .,;:!?，。；：！？、")
+    return prefix + rest

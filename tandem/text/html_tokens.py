@@ -55,13 +55,19 @@ def tokenize(text: str, *, is_xml: bool = False) -> list[Token]:
         is_xml: No element is void.
     """
     reader = _Reader(text, is_xml=is_xml)
-    reader.feed(text)
+    whole = (
+        text.rfind(">") + 1
+    )  # nothing that could be a tag ends behind it, and the parser would look for one for long
+    reader.feed(text[:whole])
     reader.close()
-    ends = [found.start for found in reader.found[1:]] + [len(text)] * bool(reader.found)
+    if whole < len(text):
+        reader.found.append(Token(TokenKind.DATA, whole, whole))
+    found = [Token(TokenKind.DATA, 0, 0), *reader.found]  # what the parser passes over in silence is data
+    ends = [following.start for following in found[1:]] + [len(text)]
     return [
-        Token(found.kind, found.start, end, found.name, found.is_kept)
-        for found, end in zip(reader.found, ends, strict=True)
-        if end > found.start
+        Token(token.kind, token.start, end, token.name, token.is_kept)
+        for token, end in zip(found, ends, strict=True)
+        if end > token.start
     ]
 
 
@@ -124,8 +130,6 @@ class _Reader(HTMLParser):
     def _note(self, kind: TokenKind, name: str = "", *, is_kept: bool = False) -> None:
         line, column = self.getpos()
         start = self._line_starts[line - 1] + column
-        if not self.found and start > 0:
-            self.found.append(Token(TokenKind.DATA, 0, 0))
         self.found.append(Token(kind, start, start, name, is_kept))
 
 

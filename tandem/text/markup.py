@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tandem.text.scripts import HAN
@@ -17,6 +18,7 @@ _EMPHASIS = re.compile(
     r"(?<![\\*A-Za-z0-9_~])(?P<open>\*{1,3}|_{1,3}|~~)(?=[^\s*_~])(?P<inner>[^*_~\n]{1,400}+)(?<!\s)(?P<close>(?P=open))(?![*A-Za-z0-9_~])"
 )  # fmt: skip
 _OF_WORDS = re.compile(rf"[\s{HAN}]")
+_DEEPEST = 16  # elements within elements; deeper ones are marks on their own
 _TAG_NAME = re.compile(r"</?([A-Za-z][\w:.-]*)")
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _SHOUTED = re.compile(r"<[A-Z]+_[A-Z_]+>")  # <SENT_SPLIT> is no element
@@ -53,15 +55,21 @@ def pair_marks(text: str, spans: Sequence[Span]) -> dict[int, int]:
     """Return, for every opening mark that has one, the index of its closing mark among the spans; properly nested."""
     pairs: dict[int, int] = {}
     open_marks: list[tuple[str, int]] = []
+    counts: Counter[str] = Counter()
     for index, span in enumerate(spans):
+        if span.kind not in (Kind.OPEN, Kind.CLOSE):
+            continue
+        key = _key(text, span)
         if span.kind is Kind.OPEN:
-            open_marks.append((_key(text, span), index))
-        elif span.kind is Kind.CLOSE:
-            key = _key(text, span)
-            at = next((at for at in range(len(open_marks) - 1, -1, -1) if open_marks[at][0] == key), None)
-            if at is not None:
-                pairs[open_marks[at][1]] = index
-                del open_marks[at:]
+            open_marks.append((key, index))
+            counts[key] += 1
+        while span.kind is Kind.CLOSE and counts[key]:
+            opened, start = open_marks.pop()
+            counts[opened] -= 1
+            if opened == key:
+                if len(open_marks) < _DEEPEST:
+                    pairs[start] = index
+                break
     return pairs
 
 

@@ -23,12 +23,17 @@ _CHINESE = re.compile(
     rf"(?: ?(?P<month>{_MONTH_DIGITS}) ?月(?:份| ?(?P<day>{_DAY_DIGITS}) ?[日号])?)?(?![初末底代])"
     rf"|(?<![\d.年月])(?P<month2>{_MONTH_DIGITS}) ?月 ?(?P<day2>{_DAY_DIGITS}) ?[日号]"
     rf"|(?<![\d.,])(?P<amount>\d{{1,12}}(?:,\d{{3}})*(?:\.\d{{1,6}})?) ?(?P<power>{'|'.join(_POWERS)})"
-    r"(?![\d分一二三四五六七八九十])"
+    r"(?![\d分一二三四五六七八九十])(?P<money>美元|欧元|英镑|日元|元)?"
 )
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?\\.?" if len(name) > 3 else name for name in _MONTHS)
+_CURRENCIES = {"美元": "US dollars", "欧元": "euros", "英镑": "pounds", "日元": "yen", "元": "yuan"}
+_CURRENCY_SIGNS = {"$": "美元", "US$": "美元", "€": "欧元", "£": "英镑", "¥": "元"}
 _ENGLISH = re.compile(
     rf"\b(?P<month>{_MONTH}) (?P<day>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?, (?P<year>\d{{4}})\b"
-    r"|(?<![\d.,$€£])(?P<amount>\d{1,6}(?:\.\d{1,6})?) (?P<word>trillion|billion|million)\b"
+    r"|(?<![\d.,$€£])(?P<sign>(?:US)?\$|[€£¥])?"
+    r"(?P<amount>\d{1,6}(?:\.\d{1,6})?) (?P<word>trillion|billion|million)\b"
+    r"|(?<![\d.,:])(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?"
+    r" ?(?P<half>[ap])(?:m\b|\.m(?:\.(?=\s+[a-z(]|[,;:)]))?)"
 )
 
 
@@ -50,7 +55,8 @@ def _find_english(text: str, start: int, end: int) -> Iterator[Span]:
 
 def _english(match: re.Match[str]) -> str:
     if match["amount"]:
-        return _english_amount(Decimal(match["amount"].replace(",", "")), _POWERS[match["power"]])
+        amount = _english_amount(Decimal(match["amount"].replace(",", "")), _POWERS[match["power"]])
+        return f"{amount} {_CURRENCIES[match['money']]}" if match["money"] else amount
     if match["month2"]:
         return f"{_MONTHS[int(match['month2']) - 1]} {int(match['day2'])}"
     if not match["month"]:
@@ -68,9 +74,16 @@ def _english_amount(amount: Decimal, power: int) -> str:
 
 
 def _chinese(match: re.Match[str]) -> str:
-    if match["amount"] is None:
-        month = next(i for i, name in enumerate(_MONTHS, 1) if match["month"].startswith(name[:3]))
-        return f"{match['year']}年{month}月{int(match['day'])}日"
+    if match["hour"]:
+        half = "上午" if match["half"] == "a" else "下午"
+        return f"{half}{int(match['hour'])}" + (f":{match['minute']}" if match["minute"] else "点")
+    if match["amount"]:
+        return _chinese_amount(match) + _CURRENCY_SIGNS.get(match["sign"] or "", "")
+    month = next(i for i, name in enumerate(_MONTHS, 1) if match["month"].startswith(name[:3]))
+    return f"{match['year']}年{month}月{int(match['day'])}日"
+
+
+def _chinese_amount(match: re.Match[str]) -> str:
     exponent = next(exponent for exponent, word in _WORDS if word == match["word"])
     value = Decimal(match["amount"]).scaleb(exponent)
     for power, word in ((12, "万亿"), (8, "亿"), (4, "万")):

@@ -47,15 +47,21 @@ def _find_words(masked: str, inside: str) -> tuple[int, int] | None:
 
 def place_silent(nodes: Sequence[Node], masked: str, marks: Marks, target: str) -> str:
     """Return a translation with the characters that show nothing put back, at the same share of its length."""
-    silent = [(index, node) for index, node in enumerate(nodes) if isinstance(node, Kept) and node.is_silent]
-    if not silent:
-        return masked
-    total = max(len(source_of(nodes)), 1)
-    places = [(round(len(source_of(nodes[:index])) / total * len(masked)), node) for index, node in silent]
-    for place, node in reversed(places):
-        at = place if is_spaceless(target) else _next_blank(masked, place)
-        masked = masked[:at] + marks.add(node.shown) + masked[at:]
-    return masked
+    places: list[tuple[int, Kept]] = []
+    length = 0
+    for node in nodes:
+        if isinstance(node, Kept) and node.is_silent:
+            places.append((length, node))
+        else:
+            length += len(source_of([node]))
+    parts: list[str] = []
+    done = 0
+    for place, node in places:
+        at = round(place / max(length, 1) * len(masked))
+        at = max(at if is_spaceless(target) else _next_blank(masked, at), done)
+        parts += (masked[done:at], marks.add(node.shown))
+        done = at
+    return "".join(parts) + masked[done:]
 
 
 def _next_blank(text: str, at: int) -> int:

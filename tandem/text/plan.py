@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem.text.chinese import traditionalize
-from tandem.text.gluing import lower_first
+from tandem.text.gluing import begin_with
 from tandem.text.html import split_markup
+from tandem.text.joining import Joiner
 from tandem.text.languages import TRADITIONAL, Direction, is_spaceless
-from tandem.text.parts import Gap, Literal, Part, SegmentSource
+from tandem.text.parts import Part, SegmentSource
 from tandem.text.profile import TextProfile
 from tandem.text.solving import Context, Output, Request, Steps, solve
 from tandem.text.texts import Scope, split_text
@@ -75,7 +76,8 @@ class SegmentTask:
             self.result = Translated(self._reveal(stop.value), tuple(sorted(self._context.warnings)), others)
 
     def _reveal(self, masked: str) -> str:
-        return self._context.marks.reveal(masked, self._finish)
+        text = self._context.marks.reveal(masked, self._finish)
+        return begin_with(text, self._context.target_prefix) if self._context.target_prefix else text
 
     def _finish(self, text: str) -> str:
         """Give the text between kept spans its last form."""
@@ -103,9 +105,13 @@ class Segment:
     _direction: Direction
     _profile: TextProfile
 
-    def start_task(self) -> SegmentTask:
-        """Begin to translate it."""
-        context = Context(self._direction, self._profile.stand_ins)
+    def start_task(self, target_prefix: str = "") -> SegmentTask:
+        """Begin to translate it.
+
+        Args:
+            target_prefix: What the translation must begin with; "" for nothing.
+        """
+        context = Context(self._direction, self._profile.stand_ins, target_prefix=target_prefix)
         return SegmentTask(solve(self._part.nodes, context), context, self._part.escapes)
 
 
@@ -139,26 +145,17 @@ class TextPlan:
 
         Args:
             translations: One for each segment, in order.
+
+        Raises:
+            ValueError: There are more or fewer translations than segments.
         """
-        spaceless = is_spaceless(self._direction.target)
-        offsets: list[tuple[int, int]] = []
-        text: list[str] = []
-        length, given, last = 0, iter(translations), ""
-        for index, part in enumerate(self._parts):
-            if isinstance(part, SegmentSource):
-                piece = next(given)
-                if part.continues and not spaceless:
-                    piece = lower_first(piece)
-                offsets.append((length, length + len(piece)))
-            elif isinstance(part, Gap):
-                following = self._parts[index + 1] if index + 1 < len(self._parts) else None
-                piece = part.between(last, following, spaceless=spaceless)
-            else:
-                piece = part.text
-            text.append(piece)
-            length += len(piece)
-            last = piece or last
-        return JoinedText("".join(text), tuple(offsets))
+        joiner = self.joiner()
+        placements = [joiner.add(translation) for translation in translations]
+        return JoinedText(joiner.finish(), tuple((placed.start, placed.end) for placed in placements))
+
+    def joiner(self) -> Joiner:
+        """Return what takes translations one by one, as they arrive in order."""
+        return Joiner(self._parts, spaceless=is_spaceless(self._direction.target))
 
 
 def plan_text(
@@ -185,6 +182,3 @@ def plan_text(
         for index, part in enumerate(sources)
     )
     return TextPlan(segments, parts, direction)
-
-
-__all__ = ["Gap", "JoinedText", "Literal", "Segment", "SegmentTask", "TextPlan", "Translated", "plan_text"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from tandem.text.segmentation import Limit
 from tandem.text.stand_ins import StandIns, build_stand_ins
@@ -36,3 +36,26 @@ class TextProfile:
     def stand_ins(self) -> StandIns:
         """Tokens that stand for kept spans."""
         return build_stand_ins(self.source_lang, self.knows)
+
+
+def build_profile(
+    source_lang: str, tokenize: Callable[[str], Sequence[str]], vocabulary: Container[str], max_tokens: int
+) -> TextProfile:
+    """Return a model's profile from its tokenizer.
+
+    Args:
+        source_lang: Code of its source language.
+        tokenize: Returns the source subwords of a text; those that end no word end with "@@".
+        vocabulary: The source subwords it knows.
+        max_tokens: Of one segment; see `TextProfile`.
+    """
+
+    @lru_cache(maxsize=65_536)
+    def is_safe(character: str) -> bool:
+        """Say whether a character is spelled wherever it stands, so that no text of such need be tokenised."""
+        return not character.isalnum() or (character in vocabulary and character + "@@" in vocabulary)
+
+    def knows(text: str) -> bool:
+        return all(map(is_safe, set(text))) or all(token in vocabulary for token in tokenize(text))
+
+    return TextProfile(source_lang, lambda text: len(tokenize(text)), max_tokens, knows)

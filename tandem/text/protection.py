@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tandem.text.chinese import simplify
@@ -82,20 +82,54 @@ def build_nodes(text: str, start: int, end: int, spans: Sequence[Span]) -> tuple
         end: Offset behind it.
         spans: Spans of the stretch in order.
     """
-    pairs = pair_marks(text, spans)
-    nodes: list[Node] = []
-    at, index = start, 0
-    while index < len(spans):
-        span = spans[index]
-        if span.start > at:
-            nodes.append(Text(text[at : span.start]))
-        last = pairs.get(index, index)
-        at = spans[last].end
-        nodes.append(_build_node(text, spans[index : last + 1]))
-        index = last + 1
-    if at < end:
-        nodes.append(Text(text[at:end]))
-    return tuple(_join_texts(nodes))
+    builder = _Builder(text, spans, pair_marks(text, spans))
+    return builder.build((start, end), (0, len(spans)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Builds the nodes of one sentence.
+
+    Attributes:
+        text: The text.
+        spans: Spans of the sentence.
+        pairs: The closing mark of every opening one that has one, by index.
+    """
+
+    text: str
+    spans: Sequence[Span]
+    pairs: Mapping[int, int]
+
+    def build(self, where: tuple[int, int], which: tuple[int, int]) -> tuple[Node, ...]:
+        """Return the nodes of a stretch, given its offsets and the indexes of its spans."""
+        nodes: list[Node] = []
+        at, index = where[0], which[0]
+        while index < which[1]:
+            span = self.spans[index]
+            if span.start > at:
+                nodes.append(Text(self.text[at : span.start]))
+            last = self.pairs.get(index, index)
+            at = self.spans[last].end
+            nodes.append(self._build_element(index, last) if last > index else self._build_span(span))
+            index = last + 1
+        if at < where[1]:
+            nodes.append(Text(self.text[at : where[1]]))
+        return tuple(_join_texts(nodes))
+
+    def _build_span(self, span: Span) -> Node:
+        if span.kind is Kind.TEXT:
+            return Text(span.replacement or "")
+        return Kept(self.text[span.start : span.end], span.kind, span.replacement)
+
+    def _build_element(self, index: int, last: int) -> Node:
+        first, closer = self.spans[index], self.spans[last]
+        opening, closing = self.text[first.start : first.end], self.text[closer.start : closer.end]
+        inner = self.build((first.end, closer.start), (index + 1, last))
+        if has_words(inner):
+            return _nest(opening, inner, closing)
+        is_same = all(span.kind is not Kind.TERM for span in self.spans[index + 1 : last])
+        shown = None if is_same else opening + "".join(map(show, inner)) + closing
+        return Kept(self.text[first.start : closer.end], Kind.TAG, shown)
 
 
 def _join_texts(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -111,20 +145,6 @@ def _join_texts(nodes: Sequence[Node]) -> Iterator[Node]:
         yield node
     if text:
         yield Text(text)
-
-
-def _build_node(text: str, spans: Sequence[Span]) -> Node:
-    first, last = spans[0], spans[-1]
-    if first.kind is Kind.TEXT:
-        return Text(first.replacement or "")
-    if len(spans) == 1:
-        return Kept(text[first.start : first.end], first.kind, first.replacement)
-    inner = build_nodes(text, first.end, last.start, spans[1:-1])
-    opening, closing = text[first.start : first.end], text[last.start : last.end]
-    if not has_words(inner):
-        raw, shown = text[first.start : last.end], opening + "".join(map(show, inner)) + closing
-        return Kept(raw, Kind.TAG, shown if shown != raw else None)
-    return _nest(opening, inner, closing)
 
 
 def _nest(opening: str, inner: tuple[Node, ...], closing: str) -> Element:
@@ -219,6 +239,13 @@ class Protected:
 
     model_text: str
     surfaces: tuple[tuple[Kept | Element, str], ...]
+
+    def mask(self, text: str) -> str:
+        """Return a text of the target, such as a given beginning, with what the model is shown for each span."""
+        for node, surface in self.surfaces:
+            if isinstance(node, Kept):
+                text = text.replace(node.shown, surface, 1)
+        return text
 
     def restore(self, output: str, marks: Sequence[str]) -> tuple[str, list[Kept | Element]]:
         """Return a model's output with a mark in place of every stand-in, and the nodes that were lost or doubled.

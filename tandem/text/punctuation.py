@@ -21,7 +21,7 @@ _NOISE = re.compile(rf"<unk>|<UNK>|</?s>|<pad>|@@ ?|[{KEPT}]|[\ud800-\udfff]|▁
 
 _TO_ASCII = dict(
     zip(
-        "。，、；：？！（）【】“”‘’「」『』《》〈〉…～—．｡·％＂＇〔〕［］｛｝￥＆＋－／",
+        "。，、；：？！（）【】“”‘’「」『』《》〈〉…～—．｡％＂＇〔〕［］｛｝￥＆＋－／",
         (
             *(".", ",", ",", ";", ":", "?", "!", "(", ")", "[", "]", '"', '"', "'", "'", '"', '"', '"', '"', '"', '"'),
             *(
@@ -32,7 +32,6 @@ _TO_ASCII = dict(
                 "-",
                 ".",
                 ".",
-                " ",
                 "%",
                 '"',
                 "'",
@@ -46,8 +45,8 @@ _TO_ASCII = dict(
                 "&",
                 "+",
                 "-",
+                "/",
             ),
-            "/",
         ),
         strict=True,
     )
@@ -62,7 +61,7 @@ _CHINESE_MARK = re.compile(r"\.{3,}|…+|[.,;:?!()\"'¿¡]")
 
 _END = r"(?:[.。｡!！?？…,，;；:：、~～]|(?<=[.。!！?？…,，;；:：])[\"'”’」』)）】》]|\s)"
 _END_MARKS = re.compile(rf"{_END}+\Z")
-_LEAD_MARKS = re.compile(r"\A[\s.。｡!！?？…,，;；:：、)）\]】”」』》-]+")
+_LEAD_MARKS = re.compile(r"\A[\s.。｡!！?？…,，;；:：、)）\]】”」』》—–-]+")
 _CLOSERS = re.compile(r"[\"'”’」』)）】》\s]+\Z")
 _ABBREVIATION = re.compile(r"(?:\b[A-Za-z]|\b(?:etc|Inc|Ltd|Co|Corp|[ap]\.m|approx))\.\Z")
 
@@ -137,7 +136,10 @@ def strip_end(text: str, marks: str) -> str:
         text: The translation.
         marks: The source's; a quote that they close is closed by them alone.
     """
-    return strip_marks(text, closers=any(mark in marks for mark in "\"'”’」』)）】》"))
+    body = strip_marks(text, closers=any(mark in marks for mark in "\"'”’」』)）】》"))
+    if body.endswith('"') and body.count('"') % 2:
+        return strip_marks(body[:-1], closers=False)  # a quote that the model opened and nothing closes
+    return body
 
 
 def _fit_chinese(text: str) -> str:

@@ -11,6 +11,7 @@ _RUN = 4  # times in a row that make a loop
 _LONGEST_WORDS = 8
 _LONGEST_CHARACTERS = 12
 _HAN = re.compile(f"[{HAN}]")
+_THRICE = re.compile(r"((?:[^\n]+\n){1,12}?)\1{2,}")
 _STUTTER = re.compile(r"([A-Za-z]{1,6}?)\1{5,}")  # within a word: hahahahahaha
 _TOKEN = re.compile(rf"[{HAN}]|[^\s{HAN}]+")
 
@@ -25,7 +26,7 @@ def has_repetition_loop(source: str, target: str) -> bool:
     """Say whether a translation looks like a decoding loop: one n-gram over and over, or far longer than its source."""
     if _weight(target) > 4 * _weight(source) + 24:
         return True
-    if _has_run(target) and not _has_run(source):
+    if (_has_run(target) and not _has_run(source)) or (_says_thrice(target) and not _says_thrice(source)):
         return True
     return _STUTTER.search(target) is not None and _STUTTER.search(source) is None
 
@@ -39,13 +40,19 @@ def collapse_loops(source: str, target: str) -> str:
     tokens = "".join(target[start:end] + "\n" for start, end in pieces)
     kept: list[tuple[int, int]] = []
     at = done = 0
-    for match in _loop_pattern(_LONGEST_CHARACTERS).finditer(tokens):
+    pattern = _THRICE if _says_thrice(target) else _loop_pattern(_LONGEST_CHARACTERS)
+    for match in pattern.finditer(tokens):
         first = at + tokens.count("\n", done, match.start())
         size, total = match[1].count("\n"), match[0].count("\n")
         kept += pieces[at : first + size * keep]
         at, done = first + total, match.end()
     kept += pieces[at:]
     return _rejoin(target, kept)
+
+
+def _says_thrice(text: str) -> bool:
+    """Say whether a text is one thing three times or more and nothing else."""
+    return _THRICE.fullmatch("".join(token + "\n" for token in _TOKEN.findall(text.rstrip(".。!！?？")))) is not None
 
 
 def _rejoin(text: str, pieces: list[tuple[int, int]]) -> str:

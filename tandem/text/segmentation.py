@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tandem.text.lengths import split_long
+from tandem.text.scripts import has_letter
 from tandem.text.sentences import split_sentences
 from tandem.text.spans import Kind, Span, SpanIndex
 
 LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # White space within a line that is layout, not the space between two words.
 _GAP = re.compile(r"[^\S\n]*\t[^\S\n]*|[^\S\n]{2,}|[\u3000\u2000-\u200a\x1f]")
+_MOST_SPANS = 12  # of one segment; more would leave no sentence to translate
+_UNSEEN = frozenset({Kind.OPEN, Kind.CLOSE, Kind.INVISIBLE, Kind.TEXT})  # by the model, as a rule
 _STAND_IN = "X1"
 
 
@@ -73,11 +76,24 @@ def split_segments(
     index = SpanIndex(shifted)
 
     def fits(part_start: int, part_end: int) -> bool:
+        inside = index.within(part_start, part_end)
+        if sum(span.kind not in _UNSEEN for span in inside) > _MOST_SPANS:
+            return not _has_words(field, part_start, part_end, inside)
         return is_within(mask_spans(field, part_start, part_end, index), limit)
 
     for number, sentence in enumerate(split_sentences(field, shifted)):
         for part_start, part_end in split_long(field, *sentence, shifted, fits):
             yield start + part_start, start + part_end, number
+
+
+def _has_words(text: str, start: int, end: int, spans: Sequence[Span]) -> bool:
+    """Say whether there is a letter between the spans of a stretch."""
+    at = start
+    for span in spans:
+        if has_letter(text[at : span.start]):
+            return True
+        at = span.end
+    return has_letter(text[at:end])
 
 
 def is_within(text: str, limit: Limit) -> bool:
@@ -94,7 +110,7 @@ def mask_spans(text: str, start: int, end: int, spans: SpanIndex) -> str:
     for span in spans.within(start, end):
         if span.kind in (Kind.NUMBER, Kind.NAME):
             continue
-        parts += (text[at : span.start], _STAND_IN)
+        parts += (text[at : span.start], "" if span.kind in _UNSEEN else _STAND_IN)
         at = span.end
     return "".join(parts) + text[at:end]
 

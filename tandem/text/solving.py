@@ -32,10 +32,12 @@ class Request:
     Attributes:
         text: What the model sees.
         strict: Decode under the repetition guard.
+        target_prefix: What the translation must begin with; "" for nothing.
     """
 
     text: str
     strict: bool = False
+    target_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Context:
         marks: Characters that stand for kept spans.
         warnings: "repetition", "truncated" or "untranslated", as they happen.
         alternatives: Other translations as (rank from 0, masked text); only where the first attempt held.
+        target_prefix: What the translation must begin with.
     """
 
     direction: Direction
@@ -73,6 +76,7 @@ class Context:
     marks: Marks = field(default_factory=Marks)
     warnings: set[str] = field(default_factory=set)
     alternatives: list[tuple[int, str]] = field(default_factory=list)
+    target_prefix: str = ""
 
     @property
     def target(self) -> str:
@@ -129,7 +133,8 @@ def _solve_core(nodes: Sequence[Node], context: Context, depth: int) -> Steps[st
             continue
         elements = [node for node in nodes if isinstance(node, Element)]
         inner = [solve(element.inner, context, depth + 1) for element in elements] if insides is None else []
-        output, solved = yield from _ask(protected.model_text, inner, context)
+        prefix = protected.mask(context.target_prefix) if depth == 0 else ""
+        output, solved = yield from _ask(protected.model_text, prefix, inner, context)
         insides = solved if insides is None else insides
         masked, lost = _restore(output.text, protected, elements, insides, context)
         if masked is not None:
@@ -150,12 +155,12 @@ def _plan_attempts(nodes: Sequence[Node], depth: int) -> list[tuple[int, bool]]:
     return attempts if depth == 0 else attempts[:1] if depth == 1 else []
 
 
-def _ask(text: str, inner: Sequence[Steps[str]], context: Context) -> Steps[tuple[Output, list[str]]]:
+def _ask(text: str, prefix: str, inner: Sequence[Steps[str]], context: Context) -> Steps[tuple[Output, list[str]]]:
     """Translate a text, and solve what is inside its elements meanwhile."""
     found: list[Output] = []
 
     def outer() -> Steps[str]:
-        found.append((yield from translate(text, context)))
+        found.append((yield from translate(text, context, prefix=prefix)))
         return ""
 
     _, *insides = yield from gather([outer(), *inner])
@@ -226,20 +231,26 @@ def _mark_literal(node: Node, context: Context) -> str:
     return render_literal([node], context.target)
 
 
-def translate(text: str, context: Context, halvings: int = 0) -> Steps[Output]:
+def translate(text: str, context: Context, halvings: int = 0, prefix: str = "") -> Steps[Output]:
     """Ask for a translation; again under the repetition guard when it loops, in halves when it was cut.
+
+    Args:
+        text: What the model sees.
+        context: Takes the warnings.
+        halvings: How often it was halved already.
+        prefix: What the translation must begin with.
 
     Returns:
         A cleaned output; a text that the model says nothing to comes back as it is.
     """
-    (output,) = yield [Request(text)]
+    (output,) = yield [Request(text, target_prefix=prefix)]
     cleaned = clean_output(output.text)
     if has_repetition_loop(text, cleaned):
         context.warnings.add("repetition")
-        (output,) = yield [Request(text, strict=True)]
+        (output,) = yield [Request(text, strict=True, target_prefix=prefix)]
         cleaned = collapse_loops(text, clean_output(output.text))
     if output.truncated:
-        halves = _halve(text) if halvings < _MOST_HALVINGS else []
+        halves = _halve(text) if halvings < _MOST_HALVINGS and not prefix else []
         if len(halves) > 1:
             parts = yield from gather([translate(half, context, halvings + 1) for half in halves])
             return Output(("" if is_spaceless(context.target) else " ").join(part.text for part in parts))

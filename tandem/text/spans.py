@@ -96,10 +96,11 @@ _EMOJI_ONE = (
     rf"|[{_EMOJI_BASE}][\ufe0e\ufe0f]?[\U0001f3fb-\U0001f3ff]?(?:[\U000e0020-\U000e007f]++)?)"
 )
 _EMOJI = rf"{_EMOJI_ONE}(?:\u200d?{_EMOJI_ONE})*+"
-_FACE = r"[^\s()（）A-Za-z0-9" + HAN + "]"
+_FACE = rf"[^()（）A-Za-z0-9\n{HAN}]"
+_EYE = r"[TtOoQquU0-9><]"
 _KAOMOJI = (
-    rf"[（(](?:{_FACE}{{2,12}}|{_FACE}{{0,4}}[TtOoQquU0-9><]{_FACE}{{1,4}}[TtOoQquU0-9><]{_FACE}{{0,4}})[)）]"
-    r"(?:[~～ノﾉ/\\*;]|[vbdzo](?![A-Za-z]))*+(?: ?︵ ?[┻━ ]{2,6}[┻━])?"
+    rf"[（(](?:{_FACE}{{2,16}}|{_FACE}{{0,4}}{_EYE}{_FACE}{{1,4}}{_EYE}{_FACE}{{0,4}})[)）]"
+    r"(?:[~～ノﾉヽ୧۶งو✧☆◞/\\*;]|[vbdzo](?![A-Za-z]))*+(?: ?︵ ?[┻━ ]{2,6}[┻━])?"
     r"|¯\\_\(ツ\)_/¯|[ヽ＼ヾ٩\\](?=\()|ʕ[^\s]{1,6}ʔ|\^_+\^|\^o\^|>_+<|-_-[|b]{0,3}"
     r"|(?<![\w(])[:;=]['’]?-?[)(DPp\]\[|](?![\w(])"
 )
@@ -122,7 +123,7 @@ _MARKED = (
     (Kind.CODE, r"(?<!`)(?P<ticks>`++)[^\n]{1,500}?(?<!`)(?P=ticks)(?!`)"),
     (
         Kind.PATH,
-        r"\\\\[A-Za-z0-9_.$-]++(?:\\[A-Za-z0-9_.$ -]++)++"
+        r"\\\\[A-Za-z0-9_.$-]++(?:\\[A-Za-z0-9_.$-]++)++"
         r"|(?<![A-Za-z0-9_/.~<])(?:~|\.{1,2})?(?:/[A-Za-z0-9_.@+~*%-]++)++/?(?![A-Za-z0-9])",
     ),
     (
@@ -145,14 +146,15 @@ _MARKED = (
 
 _DIGITS = r"(?:[0-9]++|[０-９]++)"
 _UNIT = (
-    r"(?:[KMGTP]i?[Bb](?:ps|/s)?|bytes?|bits?|bps|k?Hz|[MG]Hz|[kmcnμµd]?m[²³]?|km/h|m/s|[kmμµ]?g|lbs?|oz|[mkMG]?W[h]?|[mk]?V|m?A(?:h)?"
-    r"|[mnμµ]?s|min|ms|px|pt|em|rem|dpi|fps|°[CF]|℃|℉|°|[dm]?l|[dm]?L|Pa|kPa|cal|kcal|rpm|USD|EUR|CNY|RMB|x|[KMBDGkb])"
+    r"(?:[KMGTP]i?[Bb](?:ps|/s)?|bytes?|bits?|bps|k?Hz|[MG]Hz|[kmcnμµd]?m[²³]?|km/h|m/s|[kmμµ]?g|lbs?|oz|[mkMG]?Wh?|[mk]?V"
+    r"|mAh?|[mnμµ]s|min|px|pt|em|rem|dpi|fps|°[CF]|℃|℉|°|m[lL]|L|k?Pa|k?cal|rpm|USD|EUR|CNY|RMB)"
 )
+_SUFFIX = r"[xKMBDGkbAl]"  # only right behind the digits
 _NUMBER = (
     rf"(?:(?<![A-Za-z0-9_.０-９])[+\-−±~≈＋－](?=[0-9$€£¥￥]))?(?:(?:US|HK|NT|CN)?[$€£¥￥] ?)?"
     rf"(?:(?<![A-Za-z0-9])v(?=\d))?{_DIGITS}(?:(?:[.,:/_'’~–·．，：－～-]|\.\.\.?){_DIGITS})*+"
     rf"(?: (?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,]\d{{1,6}})?)?)?"
-    rf"(?: ?[%‰％](?![A-Za-z(])|(?: ?{_UNIT})(?![A-Za-z0-9_]))?"
+    rf"(?: ?[%‰％](?![A-Za-z(])|(?: ?{_UNIT}|{_SUFFIX})(?![A-Za-z0-9_]))?"
 )
 _WORD = r"[A-Za-z0-9_]++(?:(?:[.'’+&@/:#=~?*\\-]|::|->)++[A-Za-z0-9_]++)*+(?:\(\)|\+\+|#(?![A-Za-z0-9]))?"
 
@@ -184,7 +186,8 @@ _LOOSE = re.compile(
     rf"|(?<=\s)[&<>=+*/|~^\\@#$%_-]{{1,3}}(?=\s)|[<>&=+*^~|$@]|(?<=[\w{HAN}])/(?=[\w{HAN}]))"
 )  # fmt: skip
 _HAS_SPAN = re.compile(
-    r"[^\sA-Za-z,.;:!?'\"，。；：！？、“”‘’（）()《》…—" + HAN + KANA + HANGUL + r"\-]|[a-z][A-Z]|[.:][A-Za-z/]|:\\|--"
+    r"[^\sA-Za-z,.;:!?'\"，。；：！？、“”‘’（）()《》…—" + HAN + KANA + HANGUL + r"\-]"
+    r"|[a-z][A-Z]|[.:][A-Za-z/]|:\\|--|\(\)|[:;]['’]?-?[()DPp]|[（(][^A-Za-z" + HAN + "]"
 )
 _PLAIN_WORD = re.compile(r"[A-Za-z]+(?:['’-][A-Za-z]+)*")
 _TRAILING = ".,;:!?'\"-"

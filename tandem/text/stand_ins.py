@@ -15,7 +15,6 @@ Knows = Callable[[str], bool]
 BRACES = tuple(f"{{{number}}}" for number in range(10))
 CODES = ("X1", "A1", "Z9", "X9", "Q1", "B2", "Z5", "Q7", "X5", "A9", "B7", "Q3")
 ACRONYMS = ("CSS", "XML", "JSON", "PDF", "HTML", "HTTP", "FTP", "CPU", "SQL", "USB", "GPU", "PHP")
-NUMERALS = ("101", "2048", "555", "777", "1003", "809", "404", "9999", "3307", "6021")
 
 _BY_SOURCE = {"zh": (CODES, ACRONYMS, BRACES), "en": (BRACES, ACRONYMS, CODES)}
 
