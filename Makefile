@@ -1,5 +1,5 @@
 # Every command stands here once; README, CI and pre-commit call these.
-.PHONY: setup serve test check format load bench bench-peers gpu-check fuzz settings
+.PHONY: setup serve test check format load bench bench-peers gpu-check fuzz schemathesis settings
 
 PYTHON := .venv/bin/python
 ARGS ?=
@@ -40,6 +40,9 @@ gpu-check: setup ## on a CUDA machine: parity and figures in a few minutes
 
 fuzz: setup ## the text property tests with 10,000 texts
 	FUZZ_EXAMPLES=10000 $(PYTHON) -m pytest tests/text -k property $(ARGS)
+
+schemathesis: setup ## 2,000 generated requests over all routes
+	SCHEMATHESIS_REQUESTS=2000 $(PYTHON) -m pytest tests/web/test_openapi.py -k generated -s $(ARGS)
 
 settings: setup ## write docs/settings.md from the settings themselves
 	$(PYTHON) -m tandem.core.settings > docs/settings.md

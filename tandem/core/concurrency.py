@@ -494,3 +494,17 @@ def _outcome(loop: Loop, fn: Callable[..., T], args: Any, kwargs: Any) -> tuple[
     finally:
         # The pool's threads also serve others, such as the resolver.
         _native.loop = None
+
+
+def start_background(fn: Callable[[], object]) -> None:
+    """Run something beside the caller: a greenlet under gevent, a thread elsewhere; it ends with the process.
+
+    Args:
+        fn: May wait for futures; heavy work in it goes through `run_native`. What it raises is logged.
+    """
+    if is_patched():
+        import gevent
+
+        gevent.spawn(run_quietly, fn, ())
+    else:
+        _original("start_new_thread")(run_quietly, (fn, ()))

@@ -71,6 +71,17 @@ class Settings(BaseModel):
     drain_timeout_s: Seconds = Field(
         30.0, description="How long a stopping server finishes what it has accepted, in seconds."
     )
+    max_file_bytes: int = Field(
+        20 << 20, gt=0, le=60 << 20, description="Largest file that is translated, in bytes; at most 60 MiB."
+    )
+    max_jobs: Positive = Field(
+        100, description="Documents kept at a time, finished ones too; with MAX_FILE_BYTES it bounds the disk space."
+    )
+    job_ttl_s: Seconds = Field(3600.0, description="How long a translated document is kept, in seconds.")
+    keys_required: bool = Field(
+        False, description="true answers only requests with an API key that `tandem keys add` made."
+    )
+    keys_db: Path = Field(ROOT / "cache" / "keys.sqlite3", description="Database of the API keys; kept as hashes.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Least severe log records shown."
     )

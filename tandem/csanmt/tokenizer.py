@@ -70,10 +70,6 @@ class Tokenizer:
         """Return the id of a source subword; unknown ones share the last id of the vocabulary."""
         return self.source_ids.get(token, self._unknown_source_id)
 
-    def knows(self, text: str) -> bool:
-        """Say whether every subword of a text is in the source vocabulary."""
-        return all(token in self.source_ids for token in self.tokenize(text))
-
     def target_token(self, token_id: int) -> str:
         """Return the target subword of an id, "<unk>" where the vocabulary file has none."""
         return self._target_tokens[token_id] if 0 <= token_id < len(self._target_tokens) else UNKNOWN

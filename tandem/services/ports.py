@@ -50,8 +50,13 @@ class SentenceTokenizer(Protocol):
         """Return the source ids of one sentence."""
         ...
 
-    def knows(self, text: str) -> bool:
-        """Say whether every subword of a text is in the source vocabulary."""
+    @property
+    def source_ids(self) -> Mapping[str, int]:
+        """Source subwords and their ids."""
+        ...
+
+    def tokenize(self, text: str) -> list[str]:
+        """Split one sentence into source subwords."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -81,9 +86,57 @@ class TokenizedText(Protocol):
         ...
 
 
+class Token(Protocol):
+    """One token of a text; see `tandem.gte.tokenizer.Token`."""
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What stands in the text there."""
+        ...
+
+    @property
+    def is_mark(self) -> bool:
+        """True when it does not come from the text."""
+        ...
+
+    @property
+    def start(self) -> int | None:
+        """Offset in the text, in characters."""
+        ...
+
+    @property
+    def stop(self) -> int | None:
+        """Behind its last character."""
+        ...
+
+
 class TextTokenizer(Protocol):
     """The text handling of an embedding model; see `tandem.gte.tokenizer.TextTokenizer`."""
 
+    max_tokens: int
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Token ids are below it."""
+        ...
+
     def encode_many(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         """Return the tokens of texts, cut at the model's limit."""
+        ...
+
+    def frame(self, ids: Sequence[int]) -> TokenizedText:
+        """Put marks round token ids that have none, and cut them at the model's limit."""
+        ...
+
+    def recognises(self, ids: Sequence[int]) -> bool:
+        """Say whether token ids are such as this tokenizer makes."""
+        ...
+
+    def spell(self, text: str, *, marks: bool = True) -> Sequence[Token]:
+        """Return the tokens of a text one by one."""
         ...

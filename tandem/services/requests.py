@@ -41,27 +41,23 @@ class TranslatedSegment:
         index: From 0 over all texts of the request.
         item: Which text it is of.
         source: As it stands there.
-        target: Its translation.
-        source_start: Offset in the source text, in characters; the others likewise.
-        source_end: Behind its last character.
+        target: Its translation, as it stands in the translated text.
+        source_span: Start and end in the source text, in UTF-16 units, as a browser counts.
+        target_span: Start and end in the translated text, in UTF-16 units.
         score: Length-normalised log-prob of the model's translation.
         alternatives: Further translations with their scores, best first.
         warnings: What the reader should know, see `tandem.text.plan.Translated`.
-        target_start: Offset in the translation; None in a stream, where the whole is not known yet.
-        target_end: Behind its last character.
     """
 
     index: int
     item: int
     source: str
     target: str
-    source_start: int
-    source_end: int
+    source_span: tuple[int, int]
+    target_span: tuple[int, int]
     score: float
     alternatives: tuple[tuple[str, float], ...] = ()
     warnings: tuple[str, ...] = ()
-    target_start: int | None = None
-    target_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
 from tandem.core.concurrency import run_native
@@ -13,6 +12,7 @@ from tandem.core.errors import UnprocessableError
 from tandem.services.computing import Times
 from tandem.services.patience import Patience
 from tandem.services.requests import TranslatedSegment, TranslateRequest, TranslateResult
+from tandem.services.routing import Route, Router
 from tandem.services.translation_model import (
     HEAVY_CHARS,
     ModelCall,
@@ -21,57 +21,12 @@ from tandem.services.translation_model import (
     OutputPending,
     TranslationModel,
 )
-from tandem.text.detection import Detection, detect_language
-from tandem.text.languages import AUTO, Direction, parse_locale
-from tandem.text.plan import Segment, SegmentTask, TextPlan, Translated, plan_text
-from tandem.text.solving import Output, Request
+from tandem.text.joining import Joiner, utf16_offsets
+from tandem.text.plan import Segment, SegmentTask, TextPlan, plan_text
+from tandem.text.solving import Output
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class _PrefixTask(SegmentTask):
-    """A segment whose translation begins with a given text: one request, and nothing done to its output."""
-
-    def __init__(self, source: str) -> None:
-        self.wanted = [Request(source)]
-        self.result = None
-
-    def feed(self, outputs: Sequence[Output]) -> None:
-        self.wanted = []
-        warnings = ("truncated",) if outputs[0].truncated else ()
-        self.result = Translated(outputs[0].text, warnings, tuple(enumerate(outputs[0].alternatives)))
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How one text is translated.
-
-    Attributes:
-        text: The text.
-        detection: What it was taken for.
-        target: Code of the target language.
-        model: What translates it; None when it is in the target language already and comes back as it is.
-        direction: For the text layer.
-    """
-
-    text: str
-    detection: Detection
-    target: str
-    model: TranslationModel | None
-    direction: Direction
-
-
-@dataclass(slots=True)
-class _Running:
-    """A segment on its way: its task and what it waits for now."""
-
-    item: int
-    segment: Segment
-    task: SegmentTask
-    model: TranslationModel
-    pending: list[OutputPending] = field(default_factory=list)
-    first: ModelOutput | None = None
 
 
 class TranslationService:
@@ -84,13 +39,13 @@ class TranslationService:
 
     def __init__(self, models: Sequence[TranslationModel], bulk_segments: int) -> None:
         """Index the directions."""
-        self._models = {(model.source, model.target): model for model in models}
+        self._router = Router(models)
         self._bulk_segments = bulk_segments
 
     @property
     def directions(self) -> list[tuple[str, str]]:
         """Source and target of every loaded model."""
-        return list(self._models)
+        return self._router.directions
 
     def translate(self, request: TranslateRequest, patience: Patience) -> TranslateResult:
         """Translate a request.
@@ -120,185 +75,179 @@ class TranslationService:
             DeadlineError: It took too long.
             TandemError: The engine's error of a segment.
         """
-        routes = [self._route(request, text) for text in request.texts]
-        self._check_options(request, routes)
-        plans = self._in_text_time(request, self._plan, request, routes)
-        running = self._start_tasks(request, plans, routes)
-        times = Times()
-        finished: list[TranslatedSegment] = []
+        job = _Job(request, [self._router.route(request, text) for text in request.texts])
+        times, finished = Times(), []
         with ExitStack() as stack:
-            errands = {
-                model: stack.enter_context(model.outputs.open(patience, times))
-                for model in {run.model for run in running}
-            }
-            for segment in self._run(running, request, patience, errands):
+            errands = {model: stack.enter_context(model.outputs.open(patience, times)) for model in job.models}
+            if job.look_up(errands) > self._bulk_segments:
+                patience.become_bulk()
+            for segment in job.run(errands):
                 finished.append(segment)
                 yield segment
-        return _join(plans, routes, finished, times)
+        return TranslateResult(job.texts(), job.detections, job.routes[0].target, tuple(finished), times)
+
+
+@dataclass(slots=True)
+class _Running:
+    """A segment on its way: its task and what it waits for now.
+
+    Attributes:
+        item: Which text of the request it is of.
+        segment: Where it stands there.
+        source_span: The same in UTF-16 units.
+        task: Says what the model is to translate next.
+        model: The model.
+        calls: What the task wants now.
+        pending: Their outputs, on their way.
+        first: The first output, whose scores count.
+    """
+
+    item: int
+    segment: Segment
+    source_span: tuple[int, int]
+    task: SegmentTask
+    model: TranslationModel
+    calls: list[ModelCall] = field(default_factory=list)
+    pending: list[OutputPending] = field(default_factory=list)
+    first: ModelOutput | None = None
+
+
+class _Job:
+    """One request while it is worked on.
+
+    Args:
+        request: The request.
+        routes: One a text.
+
+    Raises:
+        UnprocessableError: The request asks for what the models or the text do not allow.
+    """
+
+    def __init__(self, request: TranslateRequest, routes: Sequence[Route]) -> None:
+        """Take the texts apart."""
+        self.routes = routes
+        self.detections = tuple(route.detection for route in routes)
+        self._request = request
+        self._is_heavy = sum(map(len, request.texts)) > HEAVY_CHARS
+        self._check_options()
+        self._plans = self._in_text_time(self._plan)
+        self._joiners: list[Joiner | None] = [plan.joiner() if plan else None for plan in self._plans]
+        self._running = self._in_text_time(self._start_tasks)
+
+    @property
+    def models(self) -> list[TranslationModel]:
+        """The models that are needed, each once."""
+        return list(dict.fromkeys(run.model for run in self._running))
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the translations, after `run` has come to its end."""
+        pairs = zip(self.routes, self._joiners, strict=True)
+        return tuple(joiner.finish() if joiner else route.text for route, joiner in pairs)
 
     # -- before anything is computed ---------------------------------------------------------------------------------
 
-    def _route(self, request: TranslateRequest, text: str) -> Route:
-        """Decide which model translates a text; none when it is in the target language already."""
-        target = parse_locale(request.target) if request.target else None
-        detection = _detect(request.source, text)
-        wanted = target.language if target else self._default_target(detection.language)
-        if detection.language == wanted and request.source.lower() == AUTO:
-            return Route(text, detection, wanted, None, Direction(wanted, wanted))
-        model = self._models.get((detection.language, wanted))
-        if model is None and request.source.lower() == AUTO:
-            # What a text without words, or in a language no model knows, is taken for.
-            model = next((model for (_, to), model in self._models.items() if to == wanted), None)
-        if model is None:
-            raise UnprocessableError(f"No loaded model translates {detection.language} to {wanted}. {self._offer()}")
-        return Route(text, detection, wanted, model, Direction(model.source, wanted, target.script if target else ""))
-
-    def _default_target(self, source: str) -> str:
-        targets = [target for start, target in self._models if start == source]
-        return targets[0] if targets else next(iter(self._models))[1]
-
-    def _offer(self) -> str:
-        pairs = ", ".join(f"{source} to {target}" for source, target in self._models)
-        return f"There are: {pairs}. Load another with TRANSLATION_MODEL."
-
-    def _check_options(self, request: TranslateRequest, routes: Sequence[Route]) -> None:
-        most = min((route.model.facts.beam_size for route in routes if route.model), default=1) - 1
-        if request.alternatives > max(most, 0):
+    def _check_options(self) -> None:
+        most = min((route.model.facts.beam_size for route in self.routes if route.model), default=1) - 1
+        if self._request.alternatives > max(most, 0):
             raise UnprocessableError(f"alternatives must be at most {max(most, 0)}, one less than the beam size.")
-        if request.target_prefix and len(request.texts) > 1:
+        if self._request.target_prefix and len(self._request.texts) > 1:
             raise UnprocessableError("target_prefix works with one text only.")
 
-    def _plan(self, request: TranslateRequest, routes: Sequence[Route]) -> list[TextPlan | None]:
+    def _plan(self) -> list[TextPlan | None]:
+        request = self._request
         return [
-            plan_text(text, route.direction, route.model.profile, request.format, request.glossary)
+            plan_text(route.text, route.direction, route.model.profile, request.format, request.glossary)
             if route.model is not None
             else None
-            for text, route in zip(request.texts, routes, strict=True)
+            for route in self.routes
         ]
 
-    def _start_tasks(
-        self, request: TranslateRequest, plans: Sequence[TextPlan | None], routes: Sequence[Route]
-    ) -> list[_Running]:
-        pieces = [
-            (item, segment, route.model)
-            for item, (plan, route) in enumerate(zip(plans, routes, strict=True))
-            if plan is not None and route.model is not None
-            for segment in plan.segments
-        ]
-        if request.target_prefix:
-            if len(pieces) != 1:
-                raise UnprocessableError(f"target_prefix works with one sentence only; this text has {len(pieces)}.")
-            [(item, segment, model)] = pieces
-            return [_Running(item, segment, _PrefixTask(segment.source), model)]
+    def _start_tasks(self) -> list[_Running]:
+        running = []
+        prefix = self._request.target_prefix
+        for item, (plan, route) in enumerate(zip(self._plans, self.routes, strict=True)):
+            if plan is None or route.model is None:
+                continue
+            if prefix and len(plan.segments) != 1:
+                count = len(plan.segments)
+                raise UnprocessableError(f"target_prefix works with one sentence only; this text has {count}.")
+            ends = [end for segment in plan.segments for end in (segment.start, segment.end)]
+            units = utf16_offsets(route.text, ends)
+            spans = zip(units[::2], units[1::2], strict=True)
+            for segment, span in zip(plan.segments, spans, strict=True):
+                running.append(_Running(item, segment, span, segment.start_task(prefix), route.model))
+        return running
 
-        def start() -> list[_Running]:
-            return [_Running(item, segment, segment.start_task(), model) for item, segment, model in pieces]
-
-        return self._in_text_time(request, start)
-
-    def _in_text_time(self, request: TranslateRequest, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _in_text_time(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do text work here when it is little, off the event loop when it is much."""
-        if sum(map(len, request.texts)) > HEAVY_CHARS:
-            return run_native(work, *args, **kwargs)
-        return work(*args, **kwargs)
+        return run_native(work, *args, **kwargs) if self._is_heavy else work(*args, **kwargs)
 
     # -- while it is computed ----------------------------------------------------------------------------------------
 
-    def _run(
-        self,
-        running: Sequence[_Running],
-        request: TranslateRequest,
-        patience: Patience,
-        errands: Mapping[TranslationModel, OutputErrand],
-    ) -> Iterator[TranslatedSegment]:
-        """Bring all segments to their end; yield them in order."""
-        calls = {id(run): _calls(run, request) for run in running}
-        missing = sum(
-            errand.look_up([call for run in running if run.model is model for call in calls[id(run)]])
-            for model, errand in errands.items()
+    def look_up(self, errands: Mapping[TranslationModel, OutputErrand]) -> int:
+        """Look up what all segments want first; return how much of it has to be computed."""
+        for run in self._running:
+            run.calls = self._calls(run)
+        return sum(
+            errand.look_up([call for run in self._of(model) for call in run.calls]) for model, errand in errands.items()
         )
-        if missing > self._bulk_segments:
-            patience.become_bulk()
+
+    def run(self, errands: Mapping[TranslationModel, OutputErrand]) -> Iterator[TranslatedSegment]:
+        """Bring all segments to their end; yield them in order."""
         for model, errand in errands.items():
-            mine = [run for run in running if run.model is model]
-            started = iter(errand.start([call for run in mine for call in calls[id(run)]]))
-            for run in mine:
-                run.pending = [next(started) for _ in calls[id(run)]]
-        waiting, ready = list(running), 0
-        while ready < len(running):
+            started = iter(errand.start([call for run in self._of(model) for call in run.calls]))
+            for run in self._of(model):
+                run.pending = [next(started) for _ in run.calls]
+        waiting, ready = self._running, 0
+        while ready < len(self._running):
             again = []
             for run in waiting:
-                self._advance(run, request, errands[run.model])
+                self._advance(run, errands[run.model])
                 if run.pending:
                     again.append(run)
-                while ready < len(running) and running[ready].task.result is not None:
-                    yield _finished(ready, running[ready])
+                while ready < len(self._running) and self._running[ready].task.result is not None:
+                    yield self._place(ready, self._running[ready])
                     ready += 1
             waiting = again
 
-    def _advance(self, run: _Running, request: TranslateRequest, errand: OutputErrand) -> None:
+    def _of(self, model: TranslationModel) -> list[_Running]:
+        return [run for run in self._running if run.model is model]
+
+    def _calls(self, run: _Running) -> list[ModelCall]:
+        return [run.model.call(wanted, self._request.alternatives + 1) for wanted in run.task.wanted]
+
+    def _advance(self, run: _Running, errand: OutputErrand) -> None:
         """Feed a task what it waits for, and get what it wants next on its way."""
         outputs = [errand.finish(pending) for pending in run.pending]
         if outputs:
             run.first = run.first or outputs[0]
-            self._in_text_time(request, run.task.feed, [_output(output) for output in outputs])
-        calls = _calls(run, request)
-        if calls:
-            errand.look_up(calls)
-        run.pending = errand.start(calls) if calls else []
+            self._in_text_time(run.task.feed, [_output(output) for output in outputs])
+        run.calls = self._calls(run)
+        if run.calls:
+            errand.look_up(run.calls)
+        run.pending = errand.start(run.calls) if run.calls else []
 
-
-def _calls(run: _Running, request: TranslateRequest) -> list[ModelCall]:
-    return [run.model.call(wanted, request.alternatives + 1, request.target_prefix) for wanted in run.task.wanted]
+    def _place(self, index: int, run: _Running) -> TranslatedSegment:
+        """Give a finished segment its place in the translation."""
+        result, joiner = run.task.result, self._joiners[run.item]
+        assert result is not None, "only finished segments come here"
+        assert joiner is not None, "a text with segments has a plan"
+        placed = joiner.add(result.text)
+        scores = run.first.scores if run.first else ()
+        alternatives = tuple((text, scores[rank + 1]) for rank, text in result.alternatives if rank + 1 < len(scores))
+        return TranslatedSegment(
+            index=index,
+            item=run.item,
+            source=run.segment.source,
+            target=placed.text,
+            source_span=run.source_span,
+            target_span=(placed.utf16_start, placed.utf16_end),
+            score=scores[0] if scores else 0.0,
+            alternatives=alternatives,
+            warnings=result.warnings,
+        )
 
 
 def _output(output: ModelOutput) -> Output:
     best = output.texts[0] if output.texts else ""
     return Output(best, output.truncated, output.texts[1:])
-
-
-def _detect(source: str, text: str) -> Detection:
-    if source.lower() == AUTO:
-        return detect_language(text)
-    locale = parse_locale(source)
-    return Detection(locale.language, 1.0, f"{locale.language}-{locale.script}" if locale.script else locale.language)
-
-
-def _finished(index: int, run: _Running) -> TranslatedSegment:
-    result, segment = run.task.result, run.segment
-    assert result is not None, "only finished segments come here"
-    scores = run.first.scores if run.first else ()
-    alternatives = tuple((text, scores[rank + 1]) for rank, text in result.alternatives if rank + 1 < len(scores))
-    return TranslatedSegment(
-        index,
-        run.item,
-        segment.source,
-        result.text,
-        segment.start,
-        segment.end,
-        score=scores[0] if scores else 0.0,
-        alternatives=alternatives,
-        warnings=result.warnings,
-    )
-
-
-def _join(
-    plans: Sequence[TextPlan | None], routes: Sequence[Route], finished: Sequence[TranslatedSegment], times: Times
-) -> TranslateResult:
-    translations: list[str] = []
-    segments: list[TranslatedSegment] = []
-    by_item = {item: list(mine) for item, mine in groupby(finished, key=lambda segment: segment.item)}
-    for item, (plan, route) in enumerate(zip(plans, routes, strict=True)):
-        mine = by_item.get(item, [])
-        if plan is None:
-            translations.append(route.text)
-            continue
-        joined = plan.join([segment.target for segment in mine])
-        translations.append(joined.text)
-        segments += [
-            replace(segment, target=joined.text[start:end], target_start=start, target_end=end)
-            for segment, (start, end) in zip(mine, joined.offsets, strict=True)
-        ]
-    return TranslateResult(
-        tuple(translations), tuple(route.detection for route in routes), routes[0].target, tuple(segments), times
-    )

@@ -11,7 +11,7 @@ from tandem.core.concurrency import run_native
 from tandem.core.types import Hypothesis, Item
 from tandem.services.computing import Codec, Computation, Errand, Pending
 from tandem.services.ports import Cache, Scheduler, SentenceTokenizer
-from tandem.text.profile import TextProfile
+from tandem.text.profile import build_profile
 from tandem.text.solving import Request
 
 HEAVY_CHARS = 400  # text work on more than this leaves the event loop
@@ -23,15 +23,13 @@ class ModelCall:
     """One string for the model.
 
     Attributes:
-        request: The string, and whether the repetition guard is on.
+        request: The string, whether the repetition guard is on, what the translation must begin with.
         n_best: Translations wanted.
-        prefix: What the translation must begin with.
         key: Cache key.
     """
 
     request: Request
     n_best: int
-    prefix: str
     key: str
 
 
@@ -90,17 +88,13 @@ class TranslationModel:
         self.facts = facts
         codec = Codec(self._build_items, self._finish, _pack, _unpack)
         self.outputs = Computation(scheduler, cache, codec, ttl_s)
-        self.profile = TextProfile(
-            self.source,
-            count_tokens=lambda text: len(tokenizer.encode(text)),
-            max_tokens=max(int(facts.max_target_tokens * _SOURCE_PER_TARGET), 1),
-            knows=tokenizer.knows,
-        )
+        longest = max(int(facts.max_target_tokens * _SOURCE_PER_TARGET), 1)
+        self.profile = build_profile(self.source, tokenizer.tokenize, tokenizer.source_ids, longest)
 
-    def call(self, request: Request, n_best: int = 1, prefix: str = "") -> ModelCall:
+    def call(self, request: Request, n_best: int = 1) -> ModelCall:
         """Return the call for a string."""
-        key = cache_key(self.facts.fingerprint, request.text, str(int(request.strict)), str(n_best), prefix)
-        return ModelCall(request, n_best, prefix, key)
+        how = f"{int(request.strict)} {n_best}"
+        return ModelCall(request, n_best, cache_key(self.facts.fingerprint, request.text, how, request.target_prefix))
 
     def _build_items(self, calls: Sequence[ModelCall]) -> list[Item]:
         if sum(len(call.request.text) for call in calls) > HEAVY_CHARS:
@@ -112,7 +106,7 @@ class TranslationModel:
         return [
             Item(
                 self.tokenizer.encode(call.request.text) or (0,),
-                target_prefix=prepare(call.prefix) if call.prefix else "",
+                target_prefix=prepare(call.request.target_prefix) if call.request.target_prefix else "",
                 n_best=call.n_best,
                 strict=call.request.strict,
             )
@@ -120,9 +114,9 @@ class TranslationModel:
         ]
 
     def _finish(self, call: ModelCall, _: Item, hypotheses: list[Hypothesis]) -> ModelOutput:
-        decode = self.tokenizer.decode
+        prefix, tokenizer = call.request.target_prefix, self.tokenizer
         texts = tuple(
-            self.tokenizer.decode_with_prefix(hypothesis.ids, call.prefix) if call.prefix else decode(hypothesis.ids)
+            tokenizer.decode_with_prefix(hypothesis.ids, prefix) if prefix else tokenizer.decode(hypothesis.ids)
             for hypothesis in hypotheses
         )
         return ModelOutput(texts, tuple(hypothesis.score for hypothesis in hypotheses), hypotheses[0].truncated)

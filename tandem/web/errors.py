@@ -1,10 +1,13 @@
-"""One error shape for every route: `{"error", "code", "request_id"}`."""
+"""Every error becomes a problem, and a problem a response, in the shape that the route's clients expect."""
 
 from __future__ import annotations
 
 import logging
 import math
 import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from flask import Flask, Response, g, jsonify
 from pydantic import ValidationError
@@ -30,28 +33,69 @@ _CODES = {
 }
 
 
-def render_error(error: TandemError) -> Response:
-    """Return the response for an error that carries its status."""
-    response = _render(error.status, error.code, str(error))
-    if error.retry_after_s is not None:
-        response.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
-    return response
+RenderedError = tuple[int, dict[str, Any]]
 
 
-def register_error_handlers(app: Flask) -> None:
-    """Answer every error in our shape."""
-    app.register_error_handler(TandemError, render_error)
-    app.register_error_handler(HTTPException, _render_http)
-    app.register_error_handler(Exception, _render_unexpected)
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong, before it is put into a client's shape.
+
+    Attributes:
+        status: HTTP status.
+        code: For programs.
+        message: For people.
+        headers: Further headers of the response.
+        place: The field of the request that is wrong, where one is.
+    """
+
+    status: int
+    code: str
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
 
 
-def explain(error: ValidationError) -> InvalidRequestError:
+Shape = Callable[[Problem], RenderedError]
+
+
+class FieldError(InvalidRequestError):
+    """A field of the request is missing or wrong."""
+
+    def __init__(self, message: str, place: str) -> None:
+        """Note which field."""
+        super().__init__(message)
+        self.place = place
+
+
+def register_error_handlers(app: Flask, shape: Shape) -> None:
+    """Answer every error.
+
+    Args:
+        app: The application.
+        shape: Gives status and JSON of a problem, for the current request's client.
+    """
+
+    def respond(problem: Problem) -> Response:
+        status, fields = shape(problem)
+        response = jsonify(fields)
+        response.status_code = status
+        response.headers.update(problem.headers)
+        return response
+
+    app.register_error_handler(TandemError, lambda error: respond(_describe(error)))
+    app.register_error_handler(HTTPException, lambda error: respond(_describe_http(error)))
+    app.register_error_handler(Exception, lambda error: respond(_describe_unexpected(error)))
+
+
+def explain(error: ValidationError) -> FieldError:
     """Turn a failed validation into a sentence that names the fields."""
+    found = error.errors(include_url=False, include_input=False)
     problems = []
-    for problem in error.errors(include_url=False, include_input=False):
+    for problem in found:
         place = ".".join(str(part) for part in problem["loc"] if not str(part).startswith(("list[", "str", "function")))
         problems.append(f"{place or 'body'}: {problem['msg']}")
-    return InvalidRequestError("; ".join(dict.fromkeys(problems)))
+    first = found[0]["loc"]
+    return FieldError("; ".join(dict.fromkeys(problems)), str(first[0]) if first else "")
 
 
 def error_fields(error: TandemError) -> dict[str, str]:
@@ -59,26 +103,26 @@ def error_fields(error: TandemError) -> dict[str, str]:
     return {"error": str(error), "code": error.code, "request_id": g.get("request_id", "")}
 
 
-def _render(status: int, code: str, message: str) -> Response:
-    response = jsonify({"error": message, "code": code, "request_id": g.get("request_id", "")})
-    response.status_code = status
-    return response
+def _describe(error: TandemError) -> Problem:
+    headers = {} if error.retry_after_s is None else {"Retry-After": str(math.ceil(error.retry_after_s))}
+    place = error.place if isinstance(error, FieldError) else ""
+    return Problem(error.status, error.code, str(error), headers, place)
 
 
-def _render_http(error: HTTPException) -> Response:
+def _describe_http(error: HTTPException) -> Problem:
     status = error.code or 500
     message = _WORDS.get(status) or error.description or error.name
-    response = _render(status, _CODES.get(status, "http"), message)
+    headers = {}
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
-        response.headers["Allow"] = ", ".join(error.valid_methods)
+        headers["Allow"] = ", ".join(error.valid_methods)
     if isinstance(error, RequestEntityTooLarge):
-        response.headers["Connection"] = "close"
-    return response
+        headers["Connection"] = "close"
+    return Problem(status, _CODES.get(status, "http"), message, headers)
 
 
-def _render_unexpected(error: Exception) -> Response:
+def _describe_unexpected(error: Exception) -> Problem:
     # The type and place are logged; the message may hold user text.
     stack = "".join(traceback.format_tb(error.__traceback__))
     request_id = g.get("request_id", "")
     log_fields(LOGGER, logging.ERROR, f"unexpected {type(error).__name__}", request_id=request_id, stack=stack)
-    return _render(500, "internal", "Something went wrong here. The log has more under this request id.")
+    return Problem(500, "internal", "Something went wrong here. The log has more under this request id.")

@@ -10,6 +10,7 @@ import uuid
 from flask import Flask, Response, g, request
 
 from tandem.core.logs import log_fields
+from tandem.web.access import Gate
 from tandem.web.runtime import Runtime
 
 ACCESS = logging.getLogger("tandem.access")
@@ -24,13 +25,19 @@ _SECURITY = {
 
 
 def register_hooks(app: Flask, runtime: Runtime) -> None:
-    """Add the hooks."""
+    """Add the hooks.
+
+    Raises:
+        SettingsError: The database of API keys cannot be opened.
+    """
+    gate = Gate(runtime.settings)
 
     @app.before_request
     def begin() -> None:
         given = request.headers.get("X-Request-Id", "")
         g.request_id = given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex
         g.start_s = time.perf_counter()
+        g.permit = gate.admit(request)
 
     @app.after_request
     def end(response: Response) -> Response:

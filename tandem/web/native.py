@@ -10,49 +10,58 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, request, stream_with_context
 
 from tandem.core.errors import InvalidRequestError, TandemError, UnprocessableError
-from tandem.services.patience import Patience
 from tandem.services.requests import TranslatedSegment, TranslateResult
 from tandem.web.bodies import parse_body, read_body
-from tandem.web.callers import watch_caller
 from tandem.web.errors import error_fields
+from tandem.web.libretranslate import LibreTranslateAnswer, LibreTranslateBody, answer_libretranslate
+from tandem.web.operations import EVENTS, FORM, JSON, Operation, documented
 from tandem.web.runtime import Runtime
 from tandem.web.schemas import (
+    PredictAnswer,
     PredictBody,
+    TranslateAnswer,
     TranslateBody,
-    check_sizes,
     render_embeddings,
     render_segment,
     render_translation,
 )
+from tandem.web.work import accepted, embed, json_response, patience
 
 
 def build_native(runtime: Runtime) -> Blueprint:
     """Return the blueprint of the native routes."""
     native = Blueprint("native", __name__)
-    settings = runtime.settings
-
-    def patience() -> Patience:
-        return Patience(settings.request_timeout_s, watch_caller(request.environ))
 
     @native.post("/translate")
+    @documented(
+        Operation(
+            answer=TranslateAnswer | LibreTranslateAnswer,
+            body=TranslateBody | LibreTranslateBody,
+            takes=(JSON, FORM),
+            gives=(JSON, EVENTS),
+            errors=(413, 422),
+        )
+    )
     def post_translate() -> Response:
-        """Translate a text or a list of texts."""
+        """Translate a text or a list of texts; a body with `q` is a LibreTranslate request."""
         start_s = time.monotonic()
-        body = parse_body(TranslateBody, read_body(request))
-        check_sizes(body.texts, settings.max_text_chars, settings.max_items)
-        services = runtime.services
-        runtime.metrics.characters.labels("translate").inc(sum(map(len, body.texts)))
-        if body.stream:
-            steps = services.translation.stream(body.to_request(), patience())
-            response = _render_stream(body, steps, start_s)
-        else:
-            result = services.translation.translate(body.to_request(), patience())
-            runtime.count_cache(result.times)
-            response = jsonify(render_translation(body, result, (time.monotonic() - start_s) * 1000))
+        fields = read_body(request)
+        if "q" in fields:
+            return answer_libretranslate(runtime, fields)
+        body = parse_body(TranslateBody, fields)
+        with accepted(runtime, body.texts, "translate") as services:
+            if body.stream:
+                steps = services.translation.stream(body.to_request(), patience(runtime))
+                response = _render_stream(body, steps, start_s)
+            else:
+                result = services.translation.translate(body.to_request(), patience(runtime))
+                runtime.count_cache(result.times)
+                response = jsonify(render_translation(body, result, (time.monotonic() - start_s) * 1000))
         response.headers["X-Translation-Engine"] = services.engine_name
         return response
 
     @native.post("/predict")
+    @documented(Operation(answer=PredictAnswer, body=PredictBody, takes=(JSON, FORM), errors=(413, 422)))
     def post_predict() -> Response:
         """Embed a text or a list of texts."""
         fields = read_body(request)
@@ -62,13 +71,11 @@ def build_native(runtime: Runtime) -> Blueprint:
         if missing:
             raise InvalidRequestError(f"task_type and input_text required; missing: {', '.join(missing)}.")
         body = parse_body(PredictBody, fields)
-        services = runtime.services
-        services.prediction.check_task(body.task_type)
-        check_sizes(body.texts, settings.max_text_chars, settings.max_items)
-        runtime.metrics.characters.labels("predict").inc(sum(map(len, body.texts)))
-        embeddings, times = services.prediction.embed(body.texts, patience())
-        runtime.count_cache(times)
-        return jsonify(render_embeddings(embeddings, is_list=isinstance(body.input_text, list)))
+        runtime.services.prediction.check_task(body.task_type)
+        embeddings = embed(runtime, body.texts, "predict")
+        return json_response(
+            lambda: render_embeddings(embeddings, is_list=isinstance(body.input_text, list)), len(embeddings)
+        )
 
     return native
 
@@ -91,7 +98,7 @@ def _render_stream(
         try:
             segment = first
             while segment is not None and done is None:
-                yield _event("segment", render_segment(segment, body.texts[segment.item]))
+                yield _event("segment", render_segment(segment))
                 try:
                     segment = next(steps)
                 except StopIteration as stop:

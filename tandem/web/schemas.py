@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
@@ -12,19 +12,27 @@ from tandem.services.prediction import Embedding
 from tandem.services.requests import TranslatedSegment, TranslateRequest, TranslateResult
 
 
-def _none_is_default(value: object) -> object:
-    return "" if value is None else value
+def empty_is(default: object) -> BeforeValidator:
+    """Return what puts a default in the place of null and of "", which a form sends for null."""
+    return BeforeValidator(lambda given: default if given in (None, "") else given)
+
+
+def _single_is_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 Language = Annotated[str, Field(max_length=40)]
-OptionalLanguage = Annotated[Language, BeforeValidator(_none_is_default)]
+Texts = Annotated[list[StrictStr], BeforeValidator(_single_is_list)]
+OptionalLanguage = Annotated[Language, empty_is("")]
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """What all bodies have in common: fields that are not known are ignored."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class TranslateBody(_Body):
+class TranslateBody(Body):
     """Body of POST /translate."""
 
     text: StrictStr | list[StrictStr]
@@ -55,7 +63,7 @@ class TranslateBody(_Body):
         )
 
 
-class PredictBody(_Body):
+class PredictBody(Body):
     """Body of POST /predict."""
 
     task_type: StrictStr
@@ -67,7 +75,72 @@ class PredictBody(_Body):
         return (self.input_text,) if isinstance(self.input_text, str) else tuple(self.input_text)
 
 
-def check_sizes(texts: Sequence[str], max_chars: int, max_items: int) -> None:
+class AlternativeAnswer(BaseModel):
+    """Another translation of a segment."""
+
+    target: str
+    score: float
+
+
+class SegmentAnswer(BaseModel):
+    """A segment of a translation; offsets count UTF-16 units."""
+
+    index: int
+    item: int
+    source: str
+    target: str
+    source_start: int
+    source_end: int
+    score: float
+    target_start: int | None = None
+    target_end: int | None = None
+    alternatives: list[AlternativeAnswer] | None = None
+    warning: str | None = None
+
+
+class TimingAnswer(BaseModel):
+    """Where the time went, in milliseconds."""
+
+    queue: float
+    compute: float
+    total: float
+
+
+class CacheAnswer(BaseModel):
+    """Where the results came from."""
+
+    hits: int
+    misses: int
+
+
+class TranslateAnswer(BaseModel):
+    """Answer of POST /translate."""
+
+    translation: str | list[str]
+    source: str | list[str]
+    target: str
+    timing_ms: TimingAnswer
+    cache: CacheAnswer
+    alternatives: list[list[AlternativeAnswer]] | None = None
+    segments: list[SegmentAnswer] | None = None
+    truncated: bool | None = None
+    warnings: list[str] | None = None
+
+
+class EmbeddingAnswer(BaseModel):
+    """A vector."""
+
+    embedding: list[float]
+
+
+class PredictAnswer(BaseModel):
+    """Answer of POST /predict."""
+
+    result: EmbeddingAnswer | list[EmbeddingAnswer]
+    truncated: bool | list[bool] | None = None
+
+
+def check_sizes(texts: Sequence[Sized], max_chars: int, max_items: int) -> None:
     """Refuse what is too much for one request.
 
     Raises:
@@ -101,10 +174,7 @@ def render_translation(body: TranslateBody, result: TranslateResult, total_ms: f
     if body.alternatives:
         rendered["alternatives"] = [_render_alternatives(segment) for segment in result.segments]
     if body.segments or body.stream:
-        rendered["segments"] = [
-            render_segment(segment, body.texts[segment.item], result.translations[segment.item])
-            for segment in result.segments
-        ]
+        rendered["segments"] = list(map(render_segment, result.segments))
     warnings = sorted({warning for segment in result.segments for warning in segment.warnings})
     if "truncated" in warnings:
         rendered["truncated"] = True
@@ -113,26 +183,19 @@ def render_translation(body: TranslateBody, result: TranslateResult, total_ms: f
     return rendered
 
 
-def render_segment(segment: TranslatedSegment, source_text: str, target_text: str | None = None) -> dict[str, Any]:
-    """Return the JSON of one segment; offsets count UTF-16 units, as a browser does.
-
-    Args:
-        segment: The segment.
-        source_text: The text it is of.
-        target_text: That text's translation; None in a stream, where it is not known yet.
-    """
+def render_segment(segment: TranslatedSegment) -> dict[str, Any]:
+    """Return the JSON of one segment."""
     rendered: dict[str, Any] = {
         "index": segment.index,
         "item": segment.item,
         "source": segment.source,
         "target": segment.target,
-        "source_start": utf16_length(source_text[: segment.source_start]),
-        "source_end": utf16_length(source_text[: segment.source_end]),
+        "source_start": segment.source_span[0],
+        "source_end": segment.source_span[1],
+        "target_start": segment.target_span[0],
+        "target_end": segment.target_span[1],
         "score": round(segment.score, 4),
     }
-    if target_text is not None and segment.target_start is not None and segment.target_end is not None:
-        rendered["target_start"] = utf16_length(target_text[: segment.target_start])
-        rendered["target_end"] = utf16_length(target_text[: segment.target_end])
     if segment.alternatives:
         rendered["alternatives"] = _render_alternatives(segment)
     if segment.warnings:
@@ -142,11 +205,6 @@ def render_segment(segment: TranslatedSegment, source_text: str, target_text: st
 
 def _render_alternatives(segment: TranslatedSegment) -> list[dict[str, Any]]:
     return [{"target": text, "score": round(score, 4)} for text, score in segment.alternatives]
-
-
-def utf16_length(text: str) -> int:
-    """Return the length of a text in UTF-16 units."""
-    return len(text) + sum(character > "\uffff" for character in text)
 
 
 def render_embeddings(embeddings: Sequence[Embedding], *, is_list: bool) -> dict[str, Any]:
