@@ -22,19 +22,39 @@ from tandem.core.settings import Settings, load_settings
 from tandem.services.prediction import PredictionService
 from tandem.services.translation import TranslationService
 from tandem.services.translation_model import ModelFacts, TranslationModel
+from tandem.web.deepl import build_deepl
+from tandem.web.docs import build_docs
+from tandem.web.documents import build_documents
 from tandem.web.errors import register_error_handlers
+from tandem.web.extensions import build_extensions
+from tandem.web.faces import shape_error
 from tandem.web.hooks import register_hooks
 from tandem.web.json import JsonProvider
+from tandem.web.libretranslate import build_libretranslate
 from tandem.web.native import build_native
+from tandem.web.openai import build_openai
 from tandem.web.ops import build_ops
 from tandem.web.pages import build_pages
 from tandem.web.runtime import Runtime, Services
+from tandem.web.tei import build_tei
 
 if TYPE_CHECKING:
     from model_loader import LoadedModels, Translator
 
 LOGGER = logging.getLogger("tandem")
 
+_BLUEPRINTS = (
+    build_native,
+    build_libretranslate,
+    build_deepl,
+    build_extensions,
+    build_openai,
+    build_tei,
+    build_documents,
+    build_ops,
+    build_pages,
+    build_docs,
+)
 _MAX_BODY_BYTES = 64 << 20
 _SWITCH_INTERVAL_S = (
     0.0005  # the engine asks for the interpreter after every operation: it must not wait 5 ms each time
@@ -56,14 +76,14 @@ def create_app(settings: Settings | None = None) -> Flask:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     metrics = Metrics()
     runtime = Runtime(settings, metrics, on_failure=_end_process)
-    app = Flask(__name__)
+    app = Flask(__name__, static_folder=None)  # the page has its own addresses for its files
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY_BYTES
     app.json = JsonProvider(app)
     app.extensions["tandem"] = runtime
     register_hooks(app, runtime)
-    register_error_handlers(app)
-    for blueprint in (build_native(runtime), build_ops(runtime), build_pages(runtime)):
-        app.register_blueprint(blueprint)
+    register_error_handlers(app, shape_error)
+    for build in _BLUEPRINTS:
+        app.register_blueprint(build(runtime))
     _drain_on_sigterm(runtime)
     runtime.start(lambda on_stage: build_services(settings, runtime, on_stage))
     return app
@@ -88,7 +108,7 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
     def schedule(engine: Any, name: str) -> BatchScheduler[Any]:
         scheduler = BatchScheduler(
             engine,
-            _policy(settings, device),
+            build_policy(settings, device),
             name=name,
             device_lock=lock,
             on_event=lambda event: _on_event(runtime, event),
@@ -104,7 +124,7 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
     _add_gauges(runtime.metrics, schedulers, lambda: describe_memory_gb(device))
     return Services(
         translation=TranslationService(
-            [_translation_model(*pair, cache, settings) for pair in translators.values()], settings.bulk_segments
+            [build_translation_model(*pair, cache, settings) for pair in translators.values()], settings.bulk_segments
         ),
         prediction=PredictionService(
             models.embedder.tokenizer,
@@ -125,7 +145,8 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
     )
 
 
-def _policy(settings: Settings, device: str) -> BatchPolicy:
+def build_policy(settings: Settings, device: str) -> BatchPolicy:
+    """Return how a scheduler batches on a device, "cuda" or "cpu"."""
     return BatchPolicy(
         max_batch_size=settings.max_batch_size,
         max_batch_tokens=settings.max_batch_tokens,
@@ -135,9 +156,10 @@ def _policy(settings: Settings, device: str) -> BatchPolicy:
     )
 
 
-def _translation_model(
+def build_translation_model(
     translator: Translator, scheduler: BatchScheduler[Any], cache: Cache, settings: Settings
 ) -> TranslationModel:
+    """Return a loaded direction with its queue and its cache."""
     options = translator.options
     facts = ModelFacts(translator.fingerprint, options.beam_size, options.max_target_tokens)
     return TranslationModel(translator.tokenizer, scheduler, cache, facts, settings.cache_ttl_s)
@@ -165,6 +187,7 @@ def _describe(models: LoadedModels) -> dict[str, Any]:
             "name": models.embedder_name,
             "dimension": models.embedder.dimension,
             "max_tokens": models.embedder.max_tokens,
+            "pooling": models.embedder.pooling.mode,
             "precision": models.embedder.precision.value,
             "is_demo": models.is_demo_embedder,
         },

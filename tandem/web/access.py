@@ -17,7 +17,11 @@ from tandem.web.operations import FORM, MULTIPART
 _SCHEMES = {"bearer", "deepl-auth-key"}
 _NAMES = ("api_key", "auth_key", "token")  # LibreTranslate's, DeepL's of old, DeepLX's
 _OPEN_BLUEPRINTS = {"ops", "pages", "docs", None}
-_OPEN_ENDPOINTS = {"libretranslate.get_languages", "libretranslate.get_settings"}
+_OPEN_ENDPOINTS = {
+    "libretranslate.get_languages",
+    "libretranslate.get_settings",
+    "documents.get_file",  # its clients fetch `translatedFileUrl` without a key; the address is 128 random bits
+}
 
 
 class Gate:
