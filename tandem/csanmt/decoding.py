@@ -25,14 +25,12 @@ from torch import Tensor
 
 from tandem.core.errors import NonFiniteError
 from tandem.core.types import Finished, Hypothesis, Item
+from tandem.csanmt.candidates import Candidates, VocabularyScorer, select_candidates
 from tandem.csanmt.constraints import Constraint
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration, Encoded, open_mask
 from tandem.csanmt.rows import Rows, RowTensor
 from tandem.nn.attention import attend, relative_index
 
-_BLOCK = 128  # vocabulary entries whose maximum is taken at once
-_BLOCKWISE_FROM = 16 * _BLOCK
-_RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
 _RUNNING, _DONE, _NON_FINITE = 0, 1, 2
 
 
@@ -61,83 +59,9 @@ class _Row:
     constraints: list[Constraint] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The best 2K continuations of every row, best first.
-
-    Attributes:
-        scores: Length-normalised log-probs, float32 [B, 2K]; -inf where there is none.
-        log_probs: Sums over tokens, float32 [B, 2K].
-        parents: Slots they continue, int64 [B, 2K].
-        tokens: int64 [B, 2K].
-    """
-
-    scores: Tensor
-    log_probs: Tensor
-    parents: Tensor
-    tokens: Tensor
-
-
 def length_penalty(length: Tensor, lp_rate: float) -> Tensor:
     """Return what log-probs of a target length are divided by, [...] -> [...]."""
     return ((5.0 + length) / 6.0) ** lp_rate
-
-
-def top_candidates(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the largest logits of each row and their token ids, [N, V] -> two of [N, count].
-
-    The largest entries can only lie in the blocks with the largest maxima, so the sort sees a few blocks instead of the
-    vocabulary.
-    """
-    vocabulary = logits.shape[1]
-    blocks = vocabulary // _BLOCK
-    if vocabulary < _BLOCKWISE_FROM or blocks <= count:
-        values, ids = logits.topk(count)
-        return values, ids
-    body = logits[:, : blocks * _BLOCK].unflatten(1, (blocks, _BLOCK))
-    best_blocks = body.amax(-1).topk(count, sorted=False).indices
-    inside = body.gather(1, best_blocks[..., None].expand(-1, -1, _BLOCK)).flatten(1)
-    values, places = torch.cat((inside, logits[:, blocks * _BLOCK :]), 1).topk(count)
-    block = best_blocks.gather(1, (places // _BLOCK).clamp_max(count - 1))
-    tail = places - count * _BLOCK
-    ids = torch.where(tail < 0, block * _BLOCK + places % _BLOCK, blocks * _BLOCK + tail)
-    return values, ids
-
-
-def rescore(hidden: Tensor, weight: Tensor, rounded: Tensor, tokens: Tensor, log_total: Tensor) -> Tensor:
-    """Return the log-probs of candidates whose logits came out of a rounded projection, without the rounding.
-
-    A half-precision logit of 20 is off by up to 0.06 (bfloat16), more than what often separates two candidates. The
-    candidates' own logits are computed again in float32; the total is corrected by what that changes in it, which is
-    nearly all there is to correct, as the candidates hold nearly all of the probability.
-
-    Args:
-        hidden: Decoder output, float32 [N, D].
-        weight: The projection, [V, D].
-        rounded: The candidates' log-probs so far, float32 [N, C]; -inf where a constraint forbids one.
-        tokens: Their ids, int64 [N, C].
-        log_total: Log of the sum over the vocabulary of the rounded logits' exponentials, float32 [N, 1].
-    """
-    with torch.autocast(hidden.device.type, enabled=False):
-        exact = (weight[tokens].float() @ hidden[..., None]).squeeze(-1) - log_total
-    exact = exact.masked_fill(rounded == -math.inf, -math.inf)
-    change = (exact.exp() - rounded.exp()).sum(-1, keepdim=True)
-    return exact - change.clamp_min(-0.5).log1p()
-
-
-def select_candidates(live: Tensor, values: Tensor, tokens: Tensor, penalty: Tensor) -> Candidates:
-    """Choose the best 2K continuations of each row.
-
-    Args:
-        live: Log-probs of the live hypotheses, float32 [B, K]; -inf for none.
-        values: Log-probs of each one's best continuations, float32 [B, K, C].
-        tokens: Their token ids, int64 [B, K, C].
-        penalty: The length penalty of each row, float32 [B, 1].
-    """
-    width = values.shape[2]
-    log_probs = (live[..., None] + values).flatten(1)
-    scores, order = (log_probs / penalty).topk(2 * live.shape[1])
-    return Candidates(scores, log_probs.gather(1, order), order // width, tokens.flatten(1).gather(1, order))
 
 
 class Search:
@@ -164,7 +88,9 @@ class Search:
         self.model = model
         self.options = options
         self._device = device
-        self._exact_logits = exact_logits
+        self._scorer = VocabularyScorer(
+            model.output_projection, model.target_embedding.weight, options.beam_size, is_exact=exact_logits
+        )
         self._live: list[_Row] = []
         layers, heads, beam = config.num_decoder_layers, config.num_heads, options.beam_size
         depth = config.hidden_size // heads
@@ -238,7 +164,8 @@ class Search:
             return []
         self._rows.reserve({"T": max(row.position for row in self._live) + 1})
         hidden = self._decode()
-        values, tokens = self._continuations(hidden, self.model.output_projection(hidden))
+        is_constrained = any(row.constraints for row in self._live)
+        values, tokens = self._scorer.score(hidden, self._constrain if is_constrained else None)
         candidates = self._select(values, tokens)
         status = self._advance(candidates).tolist()  # the step's only wait for the device
         for row in self._live:
@@ -317,25 +244,6 @@ class Search:
         keys = self._rows["source_key"][number, : view.count, :, : view.source]
         values = self._rows["source_value"][number, : view.count, :, : view.source]
         return attend(query, keys, values, view.source_mask)
-
-    def _continuations(self, hidden: Tensor, projected: Tensor) -> tuple[Tensor, Tensor]:
-        """Find the best continuations of each hypothesis.
-
-        Args:
-            hidden: Decoder output, float32 [B*K, D].
-            projected: Its logits, [B*K, V], rounded where the precision is not float32.
-
-        Returns:
-            Log-probs, float32 [B*K, C], and token ids, int64 [B*K, C].
-        """
-        logits = projected.float()
-        log_total = logits.logsumexp(-1, keepdim=True)
-        self._constrain(logits)
-        if self._exact_logits:
-            values, tokens = top_candidates(logits, 2 * self.options.beam_size)
-            return values - log_total, tokens
-        rounded, tokens = top_candidates(logits, _RESCORED * self.options.beam_size)
-        return rescore(hidden, self.model.target_embedding.weight, rounded - log_total, tokens, log_total), tokens
 
     def _constrain(self, logits: Tensor) -> None:
         """Close what the rows' constraints forbid, in place, [B*K, V]."""

@@ -9,7 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.csanmt.decoding import length_penalty, rescore, select_candidates, top_candidates
+from tandem.csanmt.candidates import (
+    VocabularyScorer,
+    normalised_candidates,
+    rescore,
+    select_candidates,
+    top_candidates,
+)
+from tandem.csanmt.decoding import length_penalty
 
 
 @pytest.mark.parametrize("vocabulary", [40, 2048, 2049, 5608, 12345])
@@ -79,3 +86,35 @@ def test_rescoring_undoes_the_rounding_of_a_projection() -> None:
     after = (found - exact.gather(1, tokens))[1:].abs().max()
     assert after < 0.01
     assert before > 0.03
+
+
+def test_the_log_sum_read_from_the_softmax_is_the_log_sum() -> None:
+    logits = torch.randn(20, 5000, generator=torch.Generator().manual_seed(9)) * 8
+    values, tokens, total = normalised_candidates(logits, 8)
+    torch.testing.assert_close(total, logits.logsumexp(-1, keepdim=True), rtol=0, atol=1e-5)
+    expected = logits.topk(8)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(tokens, expected.indices)
+
+
+def test_nan_in_the_logits_reaches_the_log_probs() -> None:
+    logits = torch.randn(2, 5000)
+    logits[1, 7] = math.nan
+    values, _, total = normalised_candidates(logits, 8)
+    assert torch.isfinite(values[0] - total[0]).all()
+    assert not torch.isfinite((values[1] - total[1])[0])
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_scoring_in_blocks_is_scoring_at_once(is_exact: bool) -> None:
+    random = torch.Generator().manual_seed(4)
+    projection = torch.nn.Linear(16, 3000, bias=False)
+    hidden = torch.randn(300, 16, generator=random)
+    scorer = VocabularyScorer(projection, projection.weight, 4, is_exact=is_exact)
+    with torch.no_grad():
+        log_probs, tokens = scorer.score(hidden, None)
+        whole, whole_tokens = scorer.score(hidden, lambda _: None)
+        expected = torch.log_softmax(projection(hidden), -1)
+    assert torch.equal(tokens, whole_tokens)
+    torch.testing.assert_close(log_probs, whole, rtol=0, atol=1e-5)
+    torch.testing.assert_close(log_probs, expected.gather(1, tokens), rtol=0, atol=1e-5)
