@@ -6,6 +6,8 @@ import logging
 import re
 import time
 import uuid
+from dataclasses import dataclass
+from functools import partial
 
 from flask import Flask, Response, g, request
 
@@ -15,7 +17,7 @@ from tandem.web.runtime import Runtime
 
 ACCESS = logging.getLogger("tandem.access")
 _SANE_ID = re.compile(r"[\w.:-]{1,80}")
-_QUIET = {"/health", "/ready", "/metrics"}  # asked every few seconds by machines
+_QUIET = {"/health", "/ready", "/metrics", "/status.json"}  # asked every few seconds by machines
 _SECURITY = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'; object-src 'none'",
@@ -41,21 +43,54 @@ def register_hooks(app: Flask, runtime: Runtime) -> None:
 
     @app.after_request
     def end(response: Response) -> Response:
-        seconds = time.perf_counter() - g.get("start_s", time.perf_counter())
         response.headers["X-Request-Id"] = g.get("request_id", "")
         response.headers.extend({name: value for name, value in _SECURITY.items() if name not in response.headers})
-        route = request.url_rule.rule if request.url_rule else "unknown"
-        runtime.metrics.requests.labels(route, response.status_code).inc()
-        runtime.metrics.request_seconds.labels(route).observe(seconds)
-        log_fields(
-            ACCESS,
-            logging.DEBUG if request.path in _QUIET else logging.INFO,
-            "request",
-            request_id=g.get("request_id", ""),
-            method=request.method,
-            path=request.path,
-            status=response.status_code,
-            ms=round(seconds * 1000, 2),
-            bytes_in=request.content_length or 0,
-        )
+        book = partial(_book, runtime, _Facts.of_this_request(response.status_code))
+        if response.is_streamed:
+            response.call_on_close(book)  # a stream takes as long as its last event
+        else:
+            book()
         return response
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is booked of a request once it is answered."""
+
+    request_id: str
+    method: str
+    path: str
+    route: str
+    status: int
+    bytes_in: int
+    start_s: float
+
+    @classmethod
+    def of_this_request(cls, status: int) -> _Facts:
+        return cls(
+            g.get("request_id", ""),
+            request.method,
+            request.path,
+            request.url_rule.rule if request.url_rule else "unknown",
+            status,
+            request.content_length or 0,
+            g.get("start_s", time.perf_counter()),
+        )
+
+
+def _book(runtime: Runtime, facts: _Facts) -> None:
+    """Count a request and write its line in the access log."""
+    seconds = time.perf_counter() - facts.start_s
+    runtime.metrics.requests.labels(facts.route, facts.status).inc()
+    runtime.metrics.request_seconds.labels(facts.route).observe(seconds)
+    log_fields(
+        ACCESS,
+        logging.DEBUG if facts.path in _QUIET else logging.INFO,
+        "request",
+        request_id=facts.request_id,
+        method=facts.method,
+        path=facts.path,
+        status=facts.status,
+        ms=round(seconds * 1000, 2),
+        bytes_in=facts.bytes_in,
+    )

@@ -52,7 +52,7 @@ def build_native(runtime: Runtime) -> Blueprint:
         with accepted(runtime, body.texts, "translate") as services:
             if body.stream:
                 steps = services.translation.stream(body.to_request(), patience(runtime))
-                response = _render_stream(body, steps, start_s)
+                response = _render_stream(runtime, body, steps, start_s)
             else:
                 result = services.translation.translate(body.to_request(), patience(runtime))
                 runtime.count_cache(result.times)
@@ -81,7 +81,7 @@ def build_native(runtime: Runtime) -> Blueprint:
 
 
 def _render_stream(
-    body: TranslateBody, steps: Generator[TranslatedSegment, None, TranslateResult], start_s: float
+    runtime: Runtime, body: TranslateBody, steps: Generator[TranslatedSegment, None, TranslateResult], start_s: float
 ) -> Response:
     """Answer with server-sent events: a `segment` each, then `done` or `error`.
 
@@ -104,6 +104,7 @@ def _render_stream(
                 except StopIteration as stop:
                     done = stop.value
             if done is not None:
+                runtime.count_cache(done.times)
                 yield _event("done", render_translation(body, done, (time.monotonic() - start_s) * 1000))
         except TandemError as error:
             yield _event("error", error_fields(error))

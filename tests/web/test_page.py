@@ -43,6 +43,7 @@ def write(page: Any, text: str) -> None:
 def wait_until_done(page: Any, characters: int) -> None:
     """Wait for a result that fits the text."""
     expect(page.locator("#count")).to_have_text(f"{characters:,} / 20,000")
+    expect(page.locator("#target")).to_have_attribute("aria-busy", "false")
     expect(page.locator("#target .s").first).to_be_visible()
     expect(page.locator("#target .stale")).to_have_count(0)
     expect(page.locator("#result")).not_to_be_empty()
@@ -182,7 +183,7 @@ def test_typing_waits_for_a_pause_and_computes_changed_sentences_only(open_page:
     assert sum(url.endswith("/translate") for url in requests) < 6, "not a request for every key"
     page.locator("#source").fill(f"{FIRST}{SECOND}他在{time.time_ns()}年去了北京。")
     expect(page.locator("#result")).to_contain_text("3 sentences")
-    expect(page.locator("#result")).to_contain_text("2 from the cache")
+    expect(page.locator("#result")).to_contain_text("2 cached")
 
 
 def test_a_new_text_aborts_the_request_before(open_page: OpenPage) -> None:
@@ -209,7 +210,7 @@ def test_sentences_appear_as_they_come(open_page: OpenPage) -> None:
     page.locator("#source").fill(text)
     wait_until_done(page, len(text))
     expect(page.locator("#target .s")).to_have_count(60)
-    assert len(page.evaluate("() => [...counts]")) > 2
+    assert 0 < min(page.evaluate("() => [...counts]")) < 60, "some were shown before all were done"
 
 
 def test_the_result_never_flashes_empty_while_typing(open_page: OpenPage) -> None:
@@ -226,8 +227,8 @@ def test_the_result_never_flashes_empty_while_typing(open_page: OpenPage) -> Non
     page.locator("#source").press("Home")
     write(page, THIRD)
     page.locator("#target-language").select_option("en")
+    expect(page.locator("#target .s")).to_have_count(3)
     assert page.evaluate("() => empty") == 0
-    assert len(sentences(page)) == 3
 
 
 # -- sentences -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,53 @@
+"""Our translator on a model with random weights, token ids in and out, searches of a fixed length."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from benchmarks.forced import EndlessSearch, ForcedSearch
+from benchmarks.ours import NoSemanticEncoder, build_translator, load_packed, translate
+from benchmarks.protocol import serve
+from tandem.csanmt.decoding import length_penalty
+from tandem.nn.precision import Precision
+
+
+def _build() -> dict[str, Callable[..., Any]]:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", type=Path)
+    parser.add_argument("precision", type=Precision)
+    parser.add_argument("threads", type=int)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    model = load_packed(arguments.model, arguments.precision)
+    encoders = {True: model.semantic_encoder, False: NoSemanticEncoder()}
+    forced = build_translator(model, arguments.precision, ForcedSearch)
+    free = build_translator(model, arguments.precision, EndlessSearch)
+
+    def run(sources: list[list[int]], semantic: bool) -> int:
+        model.semantic_encoder = encoders[semantic]  # type: ignore[assignment]
+        return sum(len(best.ids) for best in translate(forced, sources))
+
+    def search(sources: list[list[int]]) -> list[tuple[list[int], float]]:
+        """Return the best target of each source, ancestors as they come, and its log-prob."""
+        penalty = float(length_penalty(torch.tensor(float(model.config.max_decoded_trg_len)), model.config.lp_rate))
+        return [(list(best.ids), best.score * penalty) for best in translate(free, sources)]
+
+    @torch.inference_mode()
+    def score(sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """Return the log-probs of given targets of one length, end mark included."""
+        labels = F.pad(torch.tensor(targets), (0, 1))
+        log_probs = model(torch.tensor(sources), labels=labels).logits.log_softmax(-1)
+        scores: list[list[float]] = log_probs.gather(-1, labels[..., None])[..., 0].tolist()
+        return scores
+
+    return {"run": run, "search": search, "score": score}
+
+
+if __name__ == "__main__":
+    serve(_build)
