@@ -240,7 +240,7 @@ def load_translator(name: str, settings: Settings, device: torch.device) -> Tran
         if precision is Precision.FLOAT32
         else partial(_place_translator, model_dir, Precision.FLOAT32, device),
     )
-    _warm_up(engine)
+    _warm_up(engine, device)
     files = sorted(path for path in model_dir.iterdir() if path.is_file())
     fingerprint = compute_fingerprint(model_dir, files, precision.value, str(options), tandem.__version__)
     return Translator(name, tokenizer, engine, options, fingerprint, precision, device, name in DEMO_TRANSLATORS)
@@ -272,10 +272,10 @@ def _measure_translator(model_dir: Path, device: torch.device, precision: Precis
     return time_rounds(work)
 
 
-def _warm_up(engine: TranslationEngine) -> None:
+def _warm_up(engine: TranslationEngine, device: torch.device) -> None:
     """Run a few steps, on CUDA with as many and as long sentences as may ever run, so that the memory is claimed."""
     count, length = 2, 20
-    if torch.cuda.is_available():
+    if device.type == "cuda":
         count = engine.limits.segments
         length = max(engine.limits.tokens // count, 2)
     engine.admit([Item((1,) * (length - 1)) for _ in range(count)])

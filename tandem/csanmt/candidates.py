@@ -1,7 +1,7 @@
 """From decoder states to each hypothesis' best continuations, and from those to each row's.
 
 The vocabulary projection is the largest product of a step, and what is done with its result touches more memory than
-all the rest. So it is taken in blocks whose memory the allocator keeps, and normalised in chunks that stay in the cache.
+all the rest. So it is taken in blocks whose memory malloc keeps, and normalised in chunks that stay in the cache.
 """
 
 from __future__ import annotations

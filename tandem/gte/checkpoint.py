@@ -9,6 +9,7 @@ from pathlib import Path
 
 import safetensors
 import torch
+from accelerate import dispatch_model
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -72,7 +73,8 @@ def load_bert(
     model.load_state_dict(dict(_convert(stored, config, precision.dtype)), assign=True)
     model.requires_grad_(False).eval()
     pack_linears(model, precision, device)
-    return model.to(device)
+    placed: BertEmbedder = dispatch_model(model, {"": device})
+    return placed
 
 
 def stored_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:

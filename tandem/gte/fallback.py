@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import dispatch_model
 from torch import Tensor, nn
 from transformers import AutoModel
 
@@ -66,7 +67,7 @@ def load_transformers(
         raise ModelError(f"{model_dir}: {model.config.model_type} is an encoder-decoder; only encoders are supported")
     model.requires_grad_(False).eval()
     pack_linears(model, precision, device)
-    return TransformersEmbedder(model.to(device), pooling)
+    return TransformersEmbedder(dispatch_model(model, {"": device}), pooling)
 
 
 def _check_report(model_dir: Path, report: dict[str, Any]) -> None:
