@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 ResultT = TypeVar("ResultT")
 
@@ -30,6 +30,7 @@ class Item:
         target_prefix: Target text the translation must begin with, as the tokenizer wrote it; "" for none.
         n_best: Hypotheses wanted, best first; at most the beam size.
         strict: Decode under the repetition guard (no n-gram of target tokens twice).
+        align: Say of the best hypothesis which source tokens its tokens came from.
         priority: May be raised while the item waits or runs.
         deadline_s: On the scheduler's clock (`time.monotonic`); infinity for none.
         truncated: The source was cut to the model's limit when it was tokenised; callers are told.
@@ -40,6 +41,7 @@ class Item:
     target_prefix: str = ""
     n_best: int = 1
     strict: bool = False
+    align: bool = False
     priority: Priority = Priority.INTERACTIVE
     deadline_s: float = math.inf
     truncated: bool = False
@@ -52,7 +54,7 @@ class Item:
 
     def key(self) -> tuple[object, ...]:
         """Return what decides the result, for single flight and cache keys."""
-        return (self.ids, self.target_prefix, self.n_best, self.strict)
+        return (self.ids, self.target_prefix, self.n_best, self.strict, self.align)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,32 @@ class Hypothesis:
         ids: Target token ids without the end mark.
         score: Length-normalised log-prob; larger is better.
         truncated: True when the output limit ended it instead of the end mark.
+        alignment: For each target token the share of attention that it paid to each source position, [T, S], the end
+            mark's last; only for the best hypothesis of an item that asks for it.
     """
 
     ids: tuple[int, ...]
     score: float
     truncated: bool = False
+    alignment: tuple[tuple[float, ...], ...] = ()
+
+
+class Link(NamedTuple):
+    """How much a word of a translation has to do with a piece of its source, in characters.
+
+    Attributes:
+        source_start: Offset of the piece in the source.
+        source_end: Behind it.
+        target_start: Offset of the word in the translation.
+        target_end: Behind it.
+        weight: Share of the word's attention that the piece got, from 0 to 1.
+    """
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,16 @@ import torch
 
 from tandem.core.errors import NonFiniteError, TooLargeError
 from tandem.core.types import Budget, Finished, Hypothesis, Item, Priority
+from tandem.csanmt.alignment import add_alignments
 from tandem.csanmt.constraints import Constraint, PrefixConstraint, PrefixIndex, RepetitionGuard
 from tandem.csanmt.decoding import DecodingOptions, Search
+from tandem.csanmt.grouping import group_by_length
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
 from tandem.nn.memory import is_out_of_memory
 from tandem.nn.precision import Precision, autocast
 
 Result = Finished[list[Hypothesis]]
 _NO_REPEAT = 3  # tokens of an n-gram that may not stand twice under the repetition guard
-_LENGTH_RATIO = 1.25  # longest over shortest source that are still encoded together
 _SHARE_FOR_INTERACTIVE = 8  # one place in so many is never given to bulk items
 
 
@@ -64,6 +65,7 @@ class TranslationEngine:
         precise: Callable[[], CsanmtForConditionalGeneration] | None = None,
     ) -> None:
         """Build empty searches."""
+        self._model = model
         self._device = model.device
         self._prefix_index = prefix_index
         self._options = options
@@ -101,10 +103,11 @@ class TranslationEngine:
         with self._computing(self._precision):
             for lane in self._searches(at_least):
                 finished += lane.step()
+            finished = add_alignments(self._model, finished)
         finished = self._repeat_precisely(finished)
         if self._precise is not None:
             with self._computing(Precision.FLOAT32):
-                finished += self._precise.step()
+                finished += add_alignments(self._precise.model, self._precise.step())
         return finished
 
     def room(self, priority: Priority) -> Budget:
@@ -193,14 +196,3 @@ class TranslationEngine:
         limit = self.limits.source_tokens
         message = f"a sentence of {item.length} tokens is over the model's limit of {limit}; split it"
         return Finished(item, error=TooLargeError(message))
-
-
-def group_by_length(items: Sequence[Item]) -> list[list[Item]]:
-    """Split items into groups that are encoded together with little padding, shortest first."""
-    groups: list[list[Item]] = []
-    for item in sorted(items, key=lambda item: item.length):
-        if groups and item.length <= groups[-1][0].length * _LENGTH_RATIO:
-            groups[-1].append(item)
-        else:
-            groups.append([item])
-    return groups

@@ -29,6 +29,7 @@ _NORM_EPS = 1e-6
 
 SelfAttend = Callable[[Tensor, Tensor, Tensor], Tensor]
 CrossAttend = Callable[[Tensor], Tensor]
+Watch = Callable[[Tensor, Tensor, Tensor], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,12 +255,13 @@ class Decoder(nn.Module):
             return embedded
         return embedded + timing_signal(positions, self.config.hidden_size)
 
-    def forward(self, embedded: Tensor, encoded: Encoded) -> Tensor:
+    def forward(self, embedded: Tensor, encoded: Encoded, watch: Watch | None = None) -> Tensor:
         """Decode whole target sentences at once, as in training: [B, T, D] -> [B, T, D].
 
         Args:
             embedded: Scaled embeddings of the tokens before each position, [B, T, D]; zeros at position 0.
             encoded: The source.
+            watch: Is shown each layer's queries, keys and mask of the attention over the source; see `attend`.
         """
         positions = torch.arange(embedded.shape[1], device=embedded.device)
         x = self.embed(embedded, positions)
@@ -269,22 +271,28 @@ class Decoder(nn.Module):
         if self.config.is_relative:
             index = relative_index(positions, positions, self.config.max_relative_dis)
         for layer in self.stack:
-            x = _decode_layer(layer, x, encoded, (earlier, source, index))
+            x = _decode_layer(layer, x, encoded, (earlier, source, index), watch)
         out: Tensor = self.norm(x)
         return out
 
 
 def _decode_layer(
-    layer: DecoderLayer, x: Tensor, encoded: Encoded, masks: tuple[Tensor, Tensor, Tensor | None]
+    layer: DecoderLayer, x: Tensor, encoded: Encoded, masks: tuple[Tensor, Tensor, Tensor | None], watch: Watch | None
 ) -> Tensor:
     earlier, source, index = masks
     relative = layer.self_attention.relative_positions(index)
     source_key, source_value = layer.cross_attention.keys_and_values(encoded.states)
+
+    def attend_source(query: Tensor) -> Tensor:
+        if watch is not None:
+            watch(query, source_key, source)
+        return attend(query, source_key, source_value, source)
+
     out: Tensor = layer(
         x,
         layer.augment(encoded.semantic),
         lambda query, key, value: attend(query, key, value, earlier, relative),
-        lambda query: attend(query, source_key, source_value, source),
+        attend_source,
     )
     return out
 

@@ -15,10 +15,12 @@ import jieba
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from tandem.core.errors import ModelError
+from tandem.core.types import Hypothesis, Link
 from tandem.csanmt.bpe import CONTINUATION, BytePairEncoder
 from tandem.csanmt.configuration import CsanmtConfig
 from tandem.csanmt.constraints import PrefixConstraint, PrefixIndex
 from tandem.csanmt.modeling import EOS_ID
+from tandem.csanmt.offsets import find_links
 
 UNKNOWN = "<unk>"
 _SPACELESS = ("zh", "ja")
@@ -110,6 +112,17 @@ class Tokenizer:
             spelled -= not text[at].isspace()
             at += 1
         return prefix + (text[at:].lstrip() if prefix[-1:].isspace() else text[at:])
+
+    def link(self, source: str, target: str, hypothesis: Hypothesis) -> tuple[Link, ...]:
+        """Return which words of a translation came from which subwords of its source, by characters of both.
+
+        Args:
+            source: The text that `encode` was given.
+            target: What `decode` made of the hypothesis.
+            hypothesis: With its alignment; without one there are no links.
+        """
+        tokens = [self.target_token(token_id) for token_id in _until_end(hypothesis.ids)]
+        return find_links((self.tokenize(source), source), (tokens, target), hypothesis.alignment)
 
     @cached_property
     def prefix_index(self) -> PrefixIndex:

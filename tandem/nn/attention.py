@@ -43,6 +43,22 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
+    """Return how queries share their attention among the keys.
+
+    Args:
+        query: [B, H, Q, D/H], not scaled yet.
+        key: [B, H, S, D/H].
+        mask: Added to the logits, 0 or -inf, float32, broadcastable to [B, H, Q, S].
+
+    Returns:
+        Float32 [B, H, Q, S]; each query's shares add up to 1.
+    """
+    with torch.autocast(query.device.type, enabled=False):
+        logits = query.float() * query.shape[-1] ** -0.5 @ key.float().transpose(-1, -2)
+        return torch.softmax(logits + mask, -1)
+
+
 def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, relative: RelativePositions | None = None
 ) -> Tensor:

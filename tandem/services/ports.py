@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from tandem.core.concurrency import Future
 from tandem.core.queueing import Outcome
-from tandem.core.types import Item
+from tandem.core.types import Hypothesis, Item, Link
 
 ResultT = TypeVar("ResultT")
 
@@ -69,6 +69,10 @@ class SentenceTokenizer(Protocol):
 
     def decode_with_prefix(self, ids: Sequence[int], prefix: str) -> str:
         """Return the text of target ids decoded under a prefix."""
+        ...
+
+    def link(self, source: str, target: str, hypothesis: Hypothesis) -> tuple[Link, ...]:
+        """Return which words of a translation came from which of its source."""
         ...
 
 

@@ -250,4 +250,4 @@ class _Job:
 
 def _output(output: ModelOutput) -> Output:
     best = output.texts[0] if output.texts else ""
-    return Output(best, output.truncated, output.texts[1:])
+    return Output(best, output.truncated, output.texts[1:], output.links)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cache import cache_key
 from tandem.core.concurrency import run_native
-from tandem.core.types import Hypothesis, Item
+from tandem.core.types import Hypothesis, Item, Link
 from tandem.services.computing import Codec, Computation, Errand, Pending
 from tandem.services.ports import Cache, Scheduler, SentenceTokenizer
 from tandem.text.profile import build_profile
@@ -23,7 +23,8 @@ class ModelCall:
     """One string for the model.
 
     Attributes:
-        request: The string, whether the repetition guard is on, what the translation must begin with.
+        request: The string, whether the repetition guard is on, what the translation must begin with, whether it is
+            aligned.
         n_best: Translations wanted.
         key: Cache key.
     """
@@ -41,11 +42,13 @@ class ModelOutput:
         texts: Translations, best first; "" alone for a string without tokens.
         scores: Theirs.
         truncated: The output limit ended the best one.
+        links: Which of its words came from where, when that was asked for.
     """
 
     texts: tuple[str, ...]
     scores: tuple[float, ...]
     truncated: bool
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class TranslationModel:
 
     def call(self, request: Request, n_best: int = 1) -> ModelCall:
         """Return the call for a string."""
-        how = f"{int(request.strict)} {n_best}"
+        how = f"{int(request.strict)} {n_best}{' aligned' * request.align}"
         return ModelCall(request, n_best, cache_key(self.facts.fingerprint, request.text, how, request.target_prefix))
 
     def _build_items(self, calls: Sequence[ModelCall]) -> list[Item]:
@@ -109,6 +112,7 @@ class TranslationModel:
                 target_prefix=prepare(call.request.target_prefix) if call.request.target_prefix else "",
                 n_best=call.n_best,
                 strict=call.request.strict,
+                align=call.request.align,
             )
             for call in calls
         ]
@@ -119,16 +123,19 @@ class TranslationModel:
             tokenizer.decode_with_prefix(hypothesis.ids, prefix) if prefix else tokenizer.decode(hypothesis.ids)
             for hypothesis in hypotheses
         )
-        return ModelOutput(texts, tuple(hypothesis.score for hypothesis in hypotheses), hypotheses[0].truncated)
+        scores, best = tuple(hypothesis.score for hypothesis in hypotheses), hypotheses[0]
+        links = tokenizer.link(call.request.text, texts[0], best) if call.request.align else ()
+        return ModelOutput(texts, scores, best.truncated, links)
 
 
 def _pack(output: ModelOutput) -> bytes:
-    return json.dumps([output.texts, output.scores, output.truncated]).encode()
+    return json.dumps([output.texts, output.scores, output.truncated, output.links]).encode()
 
 
 def _unpack(stored: bytes) -> ModelOutput:
-    texts, scores, truncated = json.loads(stored)
-    return ModelOutput(tuple(map(str, texts)), tuple(map(float, scores)), bool(truncated))
+    texts, scores, truncated, links = json.loads(stored)
+    linked = tuple(Link(int(a), int(b), int(c), int(d), float(weight)) for a, b, c, d, weight in links)
+    return ModelOutput(tuple(map(str, texts)), tuple(map(float, scores)), bool(truncated), linked)
 
 
 OutputPending = Pending[ModelCall, list[Hypothesis], ModelOutput]

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tandem.core.types import Link
+from tandem.text.attribution import Place, attribute
 from tandem.text.chinese import simplify
+from tandem.text.languages import Direction, is_spaceless
 from tandem.text.markup import pair_marks
 from tandem.text.punctuation import KEPT, map_marks
-from tandem.text.scripts import has_letter
+from tandem.text.scripts import HAN, has_han, has_letter
 from tandem.text.spans import Kind, Span
 from tandem.text.stand_ins import StandIns
 from tandem.text.surfaces import find_surface
 
 _MARK = re.compile(f"[{KEPT}]")
+_ARTICLE = re.compile(r"\b([Aa])n? \Z")
+_BLANK_BEHIND_HAN = re.compile(f"(?<=[{HAN}]) +\\Z")
+_BLANK_BEFORE_HAN = re.compile(f"\\A +(?=[{HAN}])")
 _BLANKS = re.compile(r"\s+")
 _FIRST_MARK = 0xF0000  # a private-use plane; source characters of it are kept spans themselves
 _OWN_STAND_IN = frozenset({Kind.NUMBER, Kind.NAME, Kind.IDENTIFIER})
@@ -235,10 +241,14 @@ class Protected:
     Attributes:
         model_text: What to translate.
         surfaces: (node, what the model sees for it), in the order of the source.
+        target: Code of the target language.
+        terms: Where in the model's text the terms are that it sees in their own words, by index of their surface.
     """
 
     model_text: str
     surfaces: tuple[tuple[Kept | Element, str], ...]
+    target: str = ""
+    terms: Mapping[int, Place] = field(default_factory=dict)
 
     def mask(self, text: str) -> str:
         """Return a text of the target, such as a given beginning, with what the model is shown for each span."""
@@ -247,26 +257,72 @@ class Protected:
                 text = text.replace(node.shown, surface, 1)
         return text
 
-    def restore(self, output: str, marks: Sequence[str]) -> tuple[str, list[Kept | Element]]:
+    def restore(
+        self, output: str, marks: Sequence[str], links: Sequence[Link] = ()
+    ) -> tuple[str, list[Kept | Element]]:
         """Return a model's output with a mark in place of every stand-in, and the nodes that were lost or doubled.
 
         Args:
             output: A cleaned translation.
             marks: A character for each surface.
+            links: Which of its words came from where; needed for terms that the model saw in their own words.
         """
-        wanted: dict[str, list[int]] = {}
-        for index, (_, surface) in enumerate(self.surfaces):
-            wanted.setdefault(surface, []).append(index)
-        lost: list[Kept | Element] = []
+        wanted = self._wanted()
+        found_terms = self._find_terms(output, links)
+        places = [(*place, index) for index, place in found_terms.items() if place is not None]
+        for start, end, index in sorted(places, reverse=True):
+            output = self._put(output, (start, end), index, marks[index])
+        lost = [self.surfaces[index][0] for index, place in found_terms.items() if place is None]
         for surface in sorted(wanted, key=len, reverse=True):
             indexes = wanted[surface]
             found = find_surface(output, surface, len(indexes))
             if len(found) != len(indexes):
                 lost += [self.surfaces[index][0] for index in indexes]
                 continue
-            for (start, end), index in reversed(list(zip(found, indexes, strict=True))):
-                output = output[:start] + marks[index] + output[end:]
+            for place, index in reversed(list(zip(found, indexes, strict=True))):
+                output = self._put(output, place, index, marks[index])
         return output, lost or self._out_of_order(output, marks)
+
+    def spelled(self, output: str, links: Sequence[Link]) -> Protected:
+        """Return the same with what stands in a translation for each term as its surface, to be found in others."""
+        found = self._find_terms(output, links)
+        surfaces = (
+            (node, output[slice(*place)] if (place := found.get(index)) else surface)
+            for index, (node, surface) in enumerate(self.surfaces)
+        )
+        return replace(self, surfaces=tuple(surfaces), terms={})
+
+    def _wanted(self) -> dict[str, list[int]]:
+        """Return the surfaces that copy themselves, and whose they are."""
+        wanted: dict[str, list[int]] = {}
+        for index, (_, surface) in enumerate(self.surfaces):
+            if index not in self.terms:
+                wanted.setdefault(surface, []).append(index)
+        return wanted
+
+    def _find_terms(self, output: str, links: Sequence[Link]) -> dict[int, Place | None]:
+        """Return what stands for each term that the model saw in its own words; None for one that nothing does."""
+        if not self.terms:
+            return {}
+        taken = [
+            place
+            for surface, indexes in self._wanted().items()
+            for place in find_surface(output, surface, len(indexes))
+        ]
+        found = attribute(output, links, list(self.terms.values()), taken, self.target)
+        return dict(zip(self.terms, found, strict=True))
+
+    def _put(self, output: str, place: Place, index: int, mark: str) -> str:
+        """Return a translation with a mark in a place, and what is next to it as a glossary's term wants it."""
+        before, after = output[: place[0]], output[place[1] :]
+        node = self.surfaces[index][0]
+        if isinstance(node, Kept) and node.kind is Kind.TERM:
+            if is_spaceless(self.target):
+                before = _BLANK_BEHIND_HAN.sub("", before) if has_han(node.shown[:1]) else before
+                after = _BLANK_BEFORE_HAN.sub("", after) if has_han(node.shown[-1:]) else after
+            elif article := _ARTICLE.search(before):
+                before = before[: article.start()] + article[1] + "n" * (node.shown[:1].lower() in "aeiou") + " "
+        return before + mark + after
 
     def _out_of_order(self, output: str, marks: Sequence[str]) -> list[Kept | Element]:
         """Return the lone tags when they do not stand in the order of the source: they could cross others."""
@@ -281,42 +337,74 @@ class Protected:
         return [] if places == sorted(places) else [node for node, _ in tags]
 
 
-def protect(nodes: Sequence[Node], source: str, stand_ins: StandIns, attempt: int, *, whole: bool) -> Protected | None:
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How a sentence is shown to the model.
+
+    Attributes:
+        family: Which stand-ins are taken. 0 shows numbers and names as they are; later ones do not.
+        whole: Shows the words inside elements in their place, instead of a stand-in.
+        in_words: Shows the terms of a glossary in their own words, instead of a stand-in.
+    """
+
+    family: int
+    whole: bool = False
+    in_words: bool = False
+
+
+def protect(nodes: Sequence[Node], direction: Direction, stand_ins: StandIns, attempt: Attempt) -> Protected | None:
     """Return a sentence for one attempt; None when there are no stand-ins for it.
 
     Args:
         nodes: The sentence.
-        source: Code of the source language.
+        direction: From which language into which.
         stand_ins: Tokens the model copies.
-        attempt: 0 shows numbers and names as they are; later ones do not.
-        whole: Shows the words inside elements in their place, instead of a stand-in.
+        attempt: How to show it.
     """
-    flat = list(_flatten(nodes)) if whole else list(nodes)
+    flat = list(_flatten(nodes)) if attempt.whole else list(nodes)
     kept = [node for node in flat if not isinstance(node, Text) and not (isinstance(node, Kept) and node.is_silent)]
-    own = [node for node in kept if attempt == 0 and _is_own_stand_in(node)]
-    tokens = stand_ins.choose(attempt, len(kept) - len(own), source_of(nodes)) if len(kept) > len(own) else ()
+    terms = [node for node in kept if attempt.in_words and is_term_of_words(node)]
+    own = [node for node in kept if attempt.family == 0 and _is_own_stand_in(node)] + terms
+    others = len(kept) - len(own)
+    tokens = stand_ins.choose(attempt.family, others, source_of(nodes)) if others else ()
     if tokens is None:
         return None
     rest = iter(tokens)
     surfaces = tuple((node, node.raw if isinstance(node, Kept) and node in own else next(rest)) for node in kept)
-    return Protected(_compose(flat, dict(surfaces), source), surfaces)
+    text, places = _compose(flat, dict(surfaces), terms, direction.source)
+    return Protected(
+        text, surfaces, direction.target, {i: places[node] for i, node in enumerate(kept) if node in places}
+    )
 
 
-def _compose(flat: Sequence[Node], surfaces: dict[Kept | Element, str], source: str) -> str:
-    """Return the model's text: language with the surfaces between, parted from letters they would run into."""
+def is_term_of_words(node: Node) -> bool:
+    """Say whether a node is a term of a glossary that a model can translate."""
+    return isinstance(node, Kept) and node.kind is Kind.TERM and has_letter(node.raw)
+
+
+def _compose(
+    flat: Sequence[Node], surfaces: Mapping[Kept | Element, str], terms: Sequence[Node], source: str
+) -> tuple[str, dict[Node, Place]]:
+    """Return the model's text and where in it the terms are.
+
+    It is language with the surfaces between, parted from letters they would run into.
+    """
     text = ""
+    places: dict[Node, Place] = {}
     shouts = _shouts(flat)
     for node in flat:
-        if isinstance(node, Text):
-            piece = simplify(node.text) if source == "zh" else node.text
+        if isinstance(node, Text) or node in terms:
+            words = source_of([node])
+            piece = simplify(words) if source == "zh" else words
             piece = piece.lower() if shouts else piece
             needs_space = bool(text) and text[-1:].isalnum() and piece[:1].isascii() and piece[:1].isalnum()
         else:
             piece = surfaces.get(node, _SILENT_FORMS.get(node.shown, "")) if isinstance(node, Kept) else surfaces[node]
             needs_space = bool(piece) and text[-1:].isascii() and text[-1:].isalnum()
-        text += " " * needs_space + piece
-    text = _BLANKS.sub(" ", text)
-    return text[:1].upper() + text[1:] if shouts else text
+        text = _BLANKS.sub(" ", text + " " * needs_space + piece)
+        places[node] = (len(text) - len(piece), len(text))
+    text = text[:1].upper() + text[1:] if shouts else text
+    return text, {node: places[node] for node in terms}
 
 
 def _shouts(flat: Sequence[Node]) -> bool:

@@ -8,15 +8,29 @@ themselves: the result always holds each span exactly once, in a sensible place.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tandem.core.types import Link
+from tandem.text.attribution import move_links
 from tandem.text.framing import build_frame
 from tandem.text.gluing import glue
 from tandem.text.languages import Direction, is_spaceless
 from tandem.text.lengths import split_long
 from tandem.text.placing import place_silent, wrap_elements
-from tandem.text.protection import Element, Kept, Marks, Node, Protected, Text, has_words, protect, render_literal
+from tandem.text.protection import (
+    Attempt,
+    Element,
+    Kept,
+    Marks,
+    Node,
+    Protected,
+    Text,
+    has_words,
+    is_term_of_words,
+    protect,
+    render_literal,
+)
 from tandem.text.punctuation import clean_output, fit_marks
 from tandem.text.repetition import collapse_loops, has_repetition_loop
 from tandem.text.stand_ins import StandIns
@@ -33,11 +47,13 @@ class Request:
         text: What the model sees.
         strict: Decode under the repetition guard.
         target_prefix: What the translation must begin with; "" for nothing.
+        align: Say which words of the translation came from where.
     """
 
     text: str
     strict: bool = False
     target_prefix: str = ""
+    align: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +64,13 @@ class Output:
         text: The best translation.
         truncated: The output limit ended it.
         alternatives: Further ones, best first.
+        links: Which words of the best one came from where, when that was asked for.
     """
 
     text: str
     truncated: bool = False
     alternatives: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
 
 
 Steps = Generator[list[Request], Sequence[Output], ResultT]
@@ -127,40 +145,58 @@ def solve(nodes: Sequence[Node], context: Context, depth: int = 0) -> Steps[str]
 def _solve_core(nodes: Sequence[Node], context: Context, depth: int) -> Steps[str]:
     insides: list[str] | None = None
     lost: Sequence[Node] = ()
-    for attempt, whole in _plan_attempts(nodes, depth):
-        protected = protect(nodes, context.direction.source, context.stand_ins, attempt, whole=whole)
-        if protected is None:
-            continue
-        elements = [node for node in nodes if isinstance(node, Element)]
-        inner = [solve(element.inner, context, depth + 1) for element in elements] if insides is None else []
-        prefix = protected.mask(context.target_prefix) if depth == 0 else ""
-        output, solved = yield from _ask(protected.model_text, prefix, inner, context)
-        insides = solved if insides is None else insides
-        masked, lost = _restore(output.text, protected, elements, insides, context)
-        if masked is not None:
-            if depth == 0:
-                _note_alternatives(output, protected, elements, insides, context)
-            return place_silent(nodes, masked, context.marks, context.target)
+    for stage in _plan_stages(nodes, depth, context.target_prefix):
+        for attempt in stage:
+            protected = protect(nodes, context.direction, context.stand_ins, attempt)
+            if protected is None:
+                continue
+            elements = [node for node in nodes if isinstance(node, Element)]
+            inner = [solve(element.inner, context, depth + 1) for element in elements] if insides is None else []
+            prefix = protected.mask(context.target_prefix) if depth == 0 else ""
+            request = Request(protected.model_text, target_prefix=prefix, align=bool(protected.terms))
+            output, solved = yield from _ask(request, inner, context)
+            insides = solved if insides is None else insides
+            masked, lost = _restore(output, protected, elements, insides, context)
+            if masked is not None:
+                if depth == 0:
+                    _note_alternatives(output, protected, elements, insides, context)
+                return place_silent(nodes, masked, context.marks, context.target)
+        if lost and not any(map(is_term_of_words, lost)):
+            break  # as without a glossary: it is not for the terms' sake that the sentence is divided
     return (yield from _solve_parts(nodes, lost, context, depth))
 
 
-def _plan_attempts(nodes: Sequence[Node], depth: int) -> list[tuple[int, bool]]:
-    """Return (family of stand-ins, words of elements in their place) for the attempts that are worth making."""
+def _plan_stages(nodes: Sequence[Node], depth: int, prefix: str) -> list[list[Attempt]]:
+    """Return the attempts that are worth making: those that show terms in their own words first, if there are any.
+
+    A given beginning that has a term in it would put an unknown word where the model has its own.
+    """
+    attempts = _plan_attempts(nodes, depth)
+    terms = [node for node in nodes if isinstance(node, Kept) and is_term_of_words(node)]
+    if not terms or any(term.shown in prefix for term in terms):
+        return [attempts]
+    first = [replace(attempt, in_words=True) for attempt in attempts]
+    if all(isinstance(node, Text) or is_term_of_words(node) for node in nodes):
+        first = first[:1]  # a second one would show the same
+    return [first, attempts]
+
+
+def _plan_attempts(nodes: Sequence[Node], depth: int) -> list[Attempt]:
     if all(isinstance(node, Text) or (isinstance(node, Kept) and node.is_silent) for node in nodes):
-        return [(0, False)]
+        return [Attempt(0)]
     elements = [node for node in nodes if isinstance(node, Element)]
     is_simple = all(isinstance(node, Text) for element in elements for node in element.inner)
-    attempts = [(0, True)] if elements and is_simple else []
-    attempts += [(0, False), (1, False)]
+    attempts = [Attempt(0, whole=True)] if elements and is_simple else []
+    attempts += [Attempt(0), Attempt(1)]
     return attempts if depth == 0 else attempts[:1] if depth == 1 else []
 
 
-def _ask(text: str, prefix: str, inner: Sequence[Steps[str]], context: Context) -> Steps[tuple[Output, list[str]]]:
+def _ask(request: Request, inner: Sequence[Steps[str]], context: Context) -> Steps[tuple[Output, list[str]]]:
     """Translate a text, and solve what is inside its elements meanwhile."""
     found: list[Output] = []
 
     def outer() -> Steps[str]:
-        found.append((yield from translate(text, context, prefix=prefix)))
+        found.append((yield from translate(request, context)))
         return ""
 
     _, *insides = yield from gather([outer(), *inner])
@@ -168,7 +204,7 @@ def _ask(text: str, prefix: str, inner: Sequence[Steps[str]], context: Context) 
 
 
 def _restore(
-    output: str, protected: Protected, elements: Sequence[Element], insides: Sequence[str], context: Context
+    output: Output, protected: Protected, elements: Sequence[Element], insides: Sequence[str], context: Context
 ) -> tuple[str | None, Sequence[Node]]:
     """Return the masked translation, or None and the nodes that have no place in it."""
     within = dict(zip(elements, insides, strict=True))
@@ -177,7 +213,7 @@ def _restore(
         given.add(node.shown) if isinstance(node, Kept) else given.add_element(node, within[node])
         for node, _ in protected.surfaces
     ]
-    masked, lost = protected.restore(output, marks)
+    masked, lost = protected.restore(output.text, marks, output.links)
     if lost:
         return None, lost
     if elements and not any(isinstance(node, Element) for node, _ in protected.surfaces):
@@ -191,8 +227,9 @@ def _restore(
 def _note_alternatives(
     output: Output, protected: Protected, elements: Sequence[Element], insides: Sequence[str], context: Context
 ) -> None:
+    protected = protected.spelled(output.text, output.links)
     for rank, text in enumerate(output.alternatives):
-        masked, _ = _restore(clean_output(text), protected, elements, insides, context)
+        masked, _ = _restore(Output(clean_output(text)), protected, elements, insides, context)
         if masked is not None:
             context.alternatives.append((rank, masked))
 
@@ -231,34 +268,34 @@ def _mark_literal(node: Node, context: Context) -> str:
     return render_literal([node], context.target)
 
 
-def translate(text: str, context: Context, halvings: int = 0, prefix: str = "") -> Steps[Output]:
+def translate(request: Request, context: Context, halvings: int = 0) -> Steps[Output]:
     """Ask for a translation; again under the repetition guard when it loops, in halves when it was cut.
 
     Args:
-        text: What the model sees.
+        request: What the model sees.
         context: Takes the warnings.
         halvings: How often it was halved already.
-        prefix: What the translation must begin with.
 
     Returns:
         A cleaned output; a text that the model says nothing to comes back as it is.
     """
-    (output,) = yield [Request(text, target_prefix=prefix)]
+    text = request.text
+    (output,) = yield [request]
     cleaned = clean_output(output.text)
     if has_repetition_loop(text, cleaned):
         context.warnings.add("repetition")
-        (output,) = yield [Request(text, strict=True, target_prefix=prefix)]
+        (output,) = yield [replace(request, strict=True)]
         cleaned = collapse_loops(text, clean_output(output.text))
     if output.truncated:
-        halves = _halve(text) if halvings < _MOST_HALVINGS and not prefix else []
+        halves = _halve(text) if halvings < _MOST_HALVINGS and not request.target_prefix else []
         if len(halves) > 1:
-            parts = yield from gather([translate(half, context, halvings + 1) for half in halves])
+            parts = yield from gather([translate(Request(half), context, halvings + 1) for half in halves])
             return Output(("" if is_spaceless(context.target) else " ").join(part.text for part in parts))
         context.warnings.add("truncated")
     if not any(map(str.isalnum, cleaned)):
         context.warnings.add("untranslated")
         return Output(text)
-    return Output(cleaned, output.truncated, output.alternatives)
+    return replace(output, text=cleaned, links=move_links(output.links, output.text, cleaned, clean_output))
 
 
 def _halve(text: str) -> list[str]:

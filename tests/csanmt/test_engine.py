@@ -8,7 +8,8 @@ import torch
 from tandem.core.errors import NonFiniteError, TooLargeError
 from tandem.core.types import Item, Priority
 from tandem.csanmt.checkpoint import load_model
-from tandem.csanmt.engine import EngineLimits, group_by_length
+from tandem.csanmt.engine import EngineLimits
+from tandem.csanmt.grouping import group_by_length
 from tests.csanmt.support import FIXTURES, best, build_engine, demo, drain, fixture_model, run
 
 BULK, INTERACTIVE = Priority.BULK, Priority.INTERACTIVE
