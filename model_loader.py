@@ -38,7 +38,7 @@ from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
 from tandem.csanmt.tokenizer import Tokenizer
 from tandem.gte.embedder import Embedder, load_embedder
-from tandem.nn.device import choose_device, choose_precision, time_rounds
+from tandem.nn.device import choose_device, choose_precision, choose_threads, time_rounds
 from tandem.nn.precision import Precision
 
 LOGGER = logging.getLogger("tandem.models")
@@ -48,6 +48,7 @@ DEMO_EMBEDDER = "demo-gte"
 _MODELSCOPE_OWNERS = ("iic", "damo", "modelscope")
 _MEASURED_ITEMS, _MEASURED_TOKENS, _MEASURED_STEPS = 8, 20, 12
 _WARM_UP_STEPS = 3
+_NOTES = "measured.json"  # in the cache folder: what was measured on this machine
 
 T = TypeVar("T")
 Stage = Callable[[str], object]
@@ -305,7 +306,7 @@ def load_embedding_model(name: str, settings: Settings, device: torch.device) ->
 def _choose_precision(
     name: str, settings: Settings, device: torch.device, measure: Callable[[Precision], float]
 ) -> Precision:
-    notes = settings.cache_dir / "precision.json"
+    notes = settings.cache_dir / _NOTES
     return choose_precision(settings.precision, device, model=name, notes=notes, measure=measure)
 
 
@@ -322,8 +323,9 @@ def load_models(settings: Settings, on_stage: Stage = lambda _: None) -> LoadedM
     """
     device = choose_device(settings.device)
     LOGGER.info("Using device: %s", device.type)
-    if device.type == "cpu" and settings.threads:
-        torch.set_num_threads(settings.threads)
+    if device.type == "cpu":
+        torch.set_num_threads(settings.threads or _choose_threads(settings, device))
+        LOGGER.info("threads: %d", torch.get_num_threads())
     translators: dict[tuple[str, str], Translator] = {}
     for name in translator_names(settings.translation_model):
         on_stage(f"loading {name}")
@@ -341,6 +343,18 @@ def load_models(settings: Settings, on_stage: Stage = lambda _: None) -> LoadedM
     return LoadedModels(
         tuple(translators.values()), embedder, DEMO_EMBEDDER if is_demo else settings.embedding_model, is_demo
     )
+
+
+def _choose_threads(settings: Settings, device: torch.device) -> int:
+    """Measure the first translator with one thread and with all."""
+    name = translator_names(settings.translation_model)[0]
+    model_dir = prepare_translator(name, settings, device)
+
+    def measure(threads: int) -> float:
+        torch.set_num_threads(threads)
+        return _measure_translator(model_dir, device, Precision.FLOAT32)
+
+    return choose_threads(model=name, notes=settings.cache_dir / _NOTES, measure=measure)
 
 
 def describe_memory_gb(device: str) -> float | None:

@@ -19,7 +19,7 @@ import model_loader
 from model_loader import Singleton, load_models, prepare_translator, resolve_model, translator_names
 from tandem.core.errors import ModelError, SettingsError
 from tandem.core.settings import Settings, load_settings
-from tandem.nn.device import choose_device, choose_precision
+from tandem.nn.device import choose_device, choose_precision, choose_threads
 from tandem.nn.precision import Precision
 from tests.conftest import MODELS, ROOT
 from tests.support.hub import Hub
@@ -281,3 +281,13 @@ def test_prepare_converts_with_a_bar_and_says_what_is_wrong(tmp_path: Path) -> N
     assert ran.returncode == 1
     assert "neither a directory nor a hub id" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [({1: 1.0, 4: 2.0}, 1), ({1: 2.0, 4: 1.0}, 4)])
+def test_the_faster_number_of_threads_is_taken_and_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], expected: int
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    notes = tmp_path / "measured.json"
+    assert choose_threads(model="m", notes=notes, measure=seconds.__getitem__) == expected
+    assert choose_threads(model="m", notes=notes, measure=lambda _: pytest.fail("measured again")) == expected

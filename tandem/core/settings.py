@@ -49,7 +49,11 @@ class Settings(BaseModel):
         description="What matrices are multiplied in. auto: float16 on CUDA; on a CPU bfloat16 where the hardware "
         "multiplies it and it measures faster, else float32.",
     )
-    threads: int = Field(0, ge=0, description="Threads a batch computes with on a CPU; 0 takes all cores.")
+    threads: int = Field(
+        0,
+        ge=0,
+        description="Threads a batch computes with on a CPU; 0 measures once whether one or all cores are faster.",
+    )
     max_batch_size: Positive = Field(32, description="Sentences or texts computed together; 1 computes one at a time.")
     max_batch_tokens: Positive = Field(8192, description="Padded tokens computed together.")
     max_wait_ms: float = Field(

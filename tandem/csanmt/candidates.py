@@ -6,14 +6,16 @@ all the rest. So it is taken in blocks whose memory malloc keeps, and normalised
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from tandem.nn.precision import full_precision
+
 _BLOCK = 128  # vocabulary entries whose maximum is taken at once
-_BLOCKWISE_FROM = 16 * _BLOCK
+_BLOCKWISE_FROM = 40_000  # logits; sorting fewer costs less than finding out which blocks to sort
 _RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
 _PROJECTED_ROWS = 128  # of a vocabulary of 50,000 they take 26 MB; from 32 MB on, malloc returns memory at every step
 _NORMALISED_ROWS = 16
@@ -70,18 +72,22 @@ class VocabularyScorer:
             constrain(logits)
             return self._finish(hidden, *top_candidates(logits, self._count), log_total)
         parts = [self._score_block(rows) for rows in hidden.split(self._blocks[0])]
-        log_probs, tokens = zip(*parts, strict=True)
-        return torch.cat(log_probs), torch.cat(tokens)
+        log_probs, tokens = map(_join, zip(*parts, strict=True))
+        return log_probs, tokens
 
     def _score_block(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         chunks = self._projection(hidden).split(self._blocks[1])
         parts = [normalised_candidates(chunk.float(), self._count) for chunk in chunks]
-        values, tokens, log_total = (torch.cat(part) for part in zip(*parts, strict=True))
+        values, tokens, log_total = map(_join, zip(*parts, strict=True))
         return self._finish(hidden, values, tokens, log_total)
 
     def _finish(self, hidden: Tensor, values: Tensor, tokens: Tensor, log_total: Tensor) -> tuple[Tensor, Tensor]:
         log_probs = values - log_total
         return log_probs if self._is_exact else rescore(hidden, self._weight, log_probs, tokens, log_total), tokens
+
+
+def _join(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(tuple(parts))
 
 
 def top_candidates(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -92,7 +98,7 @@ def top_candidates(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     vocabulary = logits.shape[1]
     blocks = vocabulary // _BLOCK
-    if vocabulary < _BLOCKWISE_FROM or blocks <= count:
+    if logits.numel() < _BLOCKWISE_FROM or blocks <= count:
         values, ids = logits.topk(count)
         return values, ids
     body = logits[:, : blocks * _BLOCK].unflatten(1, (blocks, _BLOCK))
@@ -137,7 +143,7 @@ def rescore(hidden: Tensor, weight: Tensor, rounded: Tensor, tokens: Tensor, log
         tokens: Their ids, int64 [N, C].
         log_total: Log of the sum over the vocabulary of the rounded logits' exponentials, float32 [N, 1].
     """
-    with torch.autocast(hidden.device.type, enabled=False):
+    with full_precision(hidden.device):
         exact = (weight[tokens].float() @ hidden[..., None]).squeeze(-1) - log_total
     exact = exact.masked_fill(rounded == -torch.inf, -torch.inf)
     change = (exact.exp() - rounded.exp()).sum(-1, keepdim=True)

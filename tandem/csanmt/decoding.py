@@ -218,7 +218,7 @@ class Search:
         # [B, K, T, K] -> [B, 1, K, T*K]: open where a hypothesis descends from that slot of that position
         mask = open_mask((rows["ancestry"][:count, :, :length, None] == self._slots).flatten(2))[:, None]
         return _Step(
-            count, length, source, position, batch, mask,
+            count, length, source, position, batch, mask, all(row.position == length - 1 for row in self._live),
             rows["source_mask"][:count, None, None, :source], self._relative_index(position, length),
         )  # fmt: skip
 
@@ -234,8 +234,12 @@ class Search:
         """Write this position's keys and values, attend to those of all positions so far, [B, H, K, D/H]."""
         keys = self._rows["self_key"][number, : view.count]
         values = self._rows["self_value"][number, : view.count]
-        keys[view.batch, :, view.position] = key.to(keys.dtype)
-        values[view.batch, :, view.position] = value.to(values.dtype)
+        if view.is_level:  # a slice is written faster than scattered places
+            keys[:, :, view.length - 1] = key
+            values[:, :, view.length - 1] = value
+        else:
+            keys[view.batch, :, view.position] = key.to(keys.dtype)
+            values[view.batch, :, view.position] = value.to(values.dtype)
         relative = self.model.decoder.stack[number].self_attention.relative_positions(view.relative_index)
         seen = slice(view.length)
         return attend(query, keys[:, :, seen].flatten(2, 3), values[:, :, seen].flatten(2, 3), view.mask, relative)
@@ -378,7 +382,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What all layers of one step share: counts, positions, masks."""
+    """What all layers of one step share: counts, positions, masks; `is_level` when all rows have the same position."""
 
     count: int
     length: int
@@ -386,6 +390,7 @@ class _Step:
     position: Tensor
     batch: Tensor
     mask: Tensor
+    is_level: bool
     source_mask: Tensor
     relative_index: Tensor | None
 

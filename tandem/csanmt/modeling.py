@@ -96,7 +96,8 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, attend_to: SelfAttend) -> Tensor:
         """Project, attend by `attend_to(query, key, value)` on [B, H, T, D/H] tensors, project back."""
-        query, key, value = (split_heads(part, self.heads) for part in self.qkv(x).chunk(3, -1))
+        # [B, T, 3D] -> three of [B, H, T, D/H]
+        query, key, value = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
         out: Tensor = self.output(join_heads(attend_to(query, key, value)))
         return out
 

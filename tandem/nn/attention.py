@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tandem.nn.precision import full_precision
+
 
 @dataclass(frozen=True, slots=True)
 class RelativePositions:
@@ -54,7 +56,7 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
     Returns:
         Float32 [B, H, Q, S]; each query's shares add up to 1.
     """
-    with torch.autocast(query.device.type, enabled=False):
+    with full_precision(query.device):
         logits = query.float() * query.shape[-1] ** -0.5 @ key.float().transpose(-1, -2)
         return torch.softmax(logits + mask, -1)
 
@@ -76,7 +78,7 @@ def attend(
     """
     if relative is None and query.is_cuda:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask.to(query.dtype))
-    with torch.autocast(query.device.type, enabled=False):
+    with full_precision(query.device):
         query, key, value32 = query.float() * query.shape[-1] ** -0.5, key.float(), value.float()
         logits = query @ key.transpose(-1, -2)
         if relative is not None:

@@ -62,9 +62,29 @@ def choose_precision(
     if key not in noted:
         gain = measure(Precision.FLOAT32) / measure(Precision.BFLOAT16)
         noted[key] = (Precision.BFLOAT16 if gain >= _GAIN_WANTED else Precision.FLOAT32).value
-        notes.parent.mkdir(parents=True, exist_ok=True)
-        notes.write_text(json.dumps(noted, indent=2) + "\n", encoding="utf-8")
+        _write_notes(notes, noted)
     return Precision(noted[key])
+
+
+def choose_threads(*, model: str, notes: Path, measure: Callable[[int], float]) -> int:
+    """Return how many threads to compute with on a CPU: one or all; what was measured is noted and not measured again.
+
+    A small model is faster with one, because its threads would wait for each other longer than they work.
+
+    Args:
+        model: What tells this model from others in the notes.
+        notes: JSON file of earlier choices; made if needed.
+        measure: Returns the seconds that some typical work takes with so many threads.
+    """
+    cores = torch.get_num_threads()
+    if cores == 1:
+        return 1
+    key = f"threads for {model} on {_processor()}, {cores} cores, torch {torch.__version__}"
+    noted = _read_notes(notes)
+    if key not in noted:
+        noted[key] = str(min((1, cores), key=measure))
+        _write_notes(notes, noted)
+    return int(noted[key])
 
 
 def time_rounds(work: Callable[[], object], rounds: int = 3) -> float:
@@ -83,7 +103,14 @@ def _read_notes(notes: Path) -> dict[str, str]:
         noted = json.loads(notes.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {key: value for key, value in noted.items() if value in list(Precision)} if isinstance(noted, dict) else {}
+    if not isinstance(noted, dict):
+        return {}
+    return {key: value for key, value in noted.items() if value in list(Precision) or str(value).isdigit()}
+
+
+def _write_notes(notes: Path, noted: dict[str, str]) -> None:
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    notes.write_text(json.dumps(noted, indent=2) + "\n", encoding="utf-8")
 
 
 def _processor() -> str:

@@ -45,6 +45,13 @@ def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractC
     return half_autocast(precision.dtype, device)
 
 
+def full_precision(device: torch.device) -> contextlib.AbstractContextManager[object]:
+    """Return a context without autocast; an empty one where none is on, for entering one is not free."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return contextlib.nullcontext()
+
+
 def half_autocast(dtype: torch.dtype, device: torch.device) -> contextlib.AbstractContextManager[object]:
     """Return autocast to a half type, or, for another type, a context that changes nothing."""
     if dtype in (torch.float16, torch.bfloat16):
