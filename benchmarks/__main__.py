@@ -45,7 +45,7 @@ def _questions(arguments: argparse.Namespace, settings: Settings) -> dict[str, t
     translator: Path = arguments.model.absolute()
     encoder: Path = arguments.embedding_model.absolute()
     return {
-        "official": (OFFICIAL, lambda: official.measure(settings, translator, [Precision.FLOAT32])),
+        "official": (OFFICIAL, lambda: official.measure(settings, translator, wanted)),
         "ctranslate2": (CTRANSLATE2, lambda: twin.measure(settings, _BASE_TWIN, BASE_SIZES, wanted)),
         "ctranslate2-large": (CTRANSLATE2, lambda: twin.measure(settings, _LARGE_TWIN, LARGE_SIZES, wanted)),
         "sentence-transformers": (SENTENCE_TRANSFORMERS, lambda: embedder.measure(settings, encoder, wanted)),

@@ -18,7 +18,8 @@ _BLOCK = 128  # vocabulary entries whose maximum is taken at once
 _BLOCKWISE_FROM = 40_000  # logits; sorting fewer costs less than finding out which blocks to sort
 _RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
 _PROJECTED_ROWS = 128  # of a vocabulary of 50,000 they take 26 MB; from 32 MB on, malloc returns memory at every step
-_NORMALISED_ROWS = 16
+_NORMALISED_ROWS = 16  # at least
+_NORMALISED_BYTES = 1 << 20  # what a core's own cache holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class VocabularyScorer:
         self._weight = weight
         self._is_exact = is_exact
         self._count = (2 if is_exact else _RESCORED) * beam_size
-        self._blocks = (_PROJECTED_ROWS, _NORMALISED_ROWS) if weight.device.type == "cpu" else (1 << 30, 1 << 30)
+        chunk = max(_NORMALISED_ROWS, _NORMALISED_BYTES // (4 * len(weight)))
+        self._blocks = (_PROJECTED_ROWS, chunk) if weight.device.type == "cpu" else (1 << 30, 1 << 30)
 
     def score(self, hidden: Tensor, constrain: Callable[[Tensor], None] | None) -> tuple[Tensor, Tensor]:
         """Return the best continuations of each hypothesis, best first.

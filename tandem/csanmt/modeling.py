@@ -21,6 +21,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from tandem.csanmt.configuration import CsanmtConfig
 from tandem.nn.attention import RelativePositions, attend, join_heads, relative_index, split_heads
+from tandem.nn.fusion import linear_add, linear_relu
 from tandem.nn.normalization import LayerNorm
 from tandem.nn.precision import half_autocast
 
@@ -75,8 +76,12 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] -> [..., D]."""
-        out: Tensor = self.output(F.relu(self.input(x), inplace=True))
+        out: Tensor = self.output(linear_relu(self.input, x))
         return out
+
+    def add_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """Return residual + forward(x), [..., D] in the residual's type."""
+        return linear_add(self.output, linear_relu(self.input, x), residual)
 
 
 class SelfAttention(nn.Module):
@@ -94,12 +99,11 @@ class SelfAttention(nn.Module):
             self.relative_keys = nn.Parameter(torch.zeros(rows, size // heads))
             self.relative_values = nn.Parameter(torch.zeros(rows, size // heads))
 
-    def forward(self, x: Tensor, attend_to: SelfAttend) -> Tensor:
-        """Project, attend by `attend_to(query, key, value)` on [B, H, T, D/H] tensors, project back."""
+    def forward(self, x: Tensor, residual: Tensor, attend_to: SelfAttend) -> Tensor:
+        """Project, attend by `attend_to(query, key, value)` on [B, H, T, D/H] tensors, project back, add."""
         # [B, T, 3D] -> three of [B, H, T, D/H]
         query, key, value = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
-        out: Tensor = self.output(join_heads(attend_to(query, key, value)))
-        return out
+        return linear_add(self.output, join_heads(attend_to(query, key, value)), residual)
 
     def relative_positions(self, index: Tensor | None) -> RelativePositions | None:
         """Return this layer's tables with the given index, or None where there is no index."""
@@ -118,10 +122,9 @@ class CrossAttention(nn.Module):
         self.key_value = nn.Linear(size, 2 * size)
         self.output = nn.Linear(size, size)
 
-    def forward(self, x: Tensor, attend_to: CrossAttend) -> Tensor:
-        """Project the queries, attend by `attend_to(query)` on [B, H, T, D/H], project back."""
-        out: Tensor = self.output(join_heads(attend_to(split_heads(self.query(x), self.heads))))
-        return out
+    def forward(self, x: Tensor, residual: Tensor, attend_to: CrossAttend) -> Tensor:
+        """Project the queries, attend by `attend_to(query)` on [B, H, T, D/H], project back, add."""
+        return linear_add(self.output, join_heads(attend_to(split_heads(self.query(x), self.heads))), residual)
 
     def keys_and_values(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Project the encoder output once a sentence, [B, S, D] -> two of [B, H, S, D/H]."""
@@ -143,11 +146,10 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Tensor, open_keys: Tensor, index: Tensor | None) -> Tensor:
         """[B, S, D] -> [B, S, D]; `open_keys` as the mask of `attend`, `index` of relative positions or None."""
         relative = self.self_attention.relative_positions(index)
-        x = x + self.self_attention(
-            self.self_attention_norm(x), lambda query, key, value: attend(query, key, value, open_keys, relative)
+        x = self.self_attention(
+            self.self_attention_norm(x), x, lambda query, key, value: attend(query, key, value, open_keys, relative)
         )
-        out: Tensor = x + self.feed_forward(self.feed_forward_norm(x))
-        return out
+        return self.feed_forward.add_to(x, self.feed_forward_norm(x))
 
 
 class Encoder(nn.Module):
@@ -229,10 +231,9 @@ class DecoderLayer(nn.Module):
     def forward(self, x: Tensor, augmentation: Tensor, attend_self: SelfAttend, attend_source: CrossAttend) -> Tensor:
         """[B, T, D] -> [B, T, D]; what is attended to, and where keys and values are kept, is the caller's."""
         x = x + augmentation
-        x = x + self.self_attention(self.self_attention_norm(x), attend_self)
-        x = x + self.cross_attention(self.cross_attention_norm(x), attend_source)
-        out: Tensor = x + self.feed_forward(self.feed_forward_norm(x))
-        return out
+        x = self.self_attention(self.self_attention_norm(x), x, attend_self)
+        x = self.cross_attention(self.cross_attention_norm(x), x, attend_source)
+        return self.feed_forward.add_to(x, self.feed_forward_norm(x))
 
 
 class Decoder(nn.Module):

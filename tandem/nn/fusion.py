@@ -25,6 +25,14 @@ def linear_gelu(layer: nn.Module, x: Tensor, approximate: str = "none") -> Tenso
     return F.gelu(layer(x), approximate=approximate)
 
 
+def linear_relu(layer: nn.Module, x: Tensor) -> Tensor:
+    """Return relu(layer(x)), [..., in] -> [..., out]."""
+    if isinstance(layer, OneDnnLinear):
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(x.to(layer.dtype), layer.weight, layer.bias, "relu", [], "")
+        return out
+    return F.relu(layer(x), inplace=True)
+
+
 def linear_add(layer: nn.Module, x: Tensor, residual: Tensor) -> Tensor:
     """Return residual + layer(x) in the residual's float32, [..., in] -> [..., out].
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -34,6 +35,7 @@ class Patience:
         self._clock = clock
         self._is_bulk = False
         self._until_s = clock() + timeout_s
+        self._next_look_s = 0.0
 
     @property
     def priority(self) -> Priority:
@@ -64,13 +66,19 @@ class Patience:
             Exception: What the future holds.
         """
         while True:
+            self._look_for_caller()
             left_s = self._until_s - self._clock()
             if left_s <= 0 and not future.done():
                 raise DeadlineError(
                     f"The request took longer than {self._timeout_s:g} s. Send less text at once, or try again later."
                 )
-            try:
+            with contextlib.suppress(TimeoutError):
                 return future.result(timeout=max(min(left_s, _LOOK_EVERY_S), 0))
-            except TimeoutError:
-                if self._is_gone():
-                    raise CancelledError("The caller has hung up.") from None
+
+    def _look_for_caller(self) -> None:
+        """Raise CancelledError when the caller has hung up; looks now and then, also while results keep coming."""
+        now_s = self._clock()
+        if now_s >= self._next_look_s:
+            self._next_look_s = now_s + _LOOK_EVERY_S
+            if self._is_gone():
+                raise CancelledError("The caller has hung up.")

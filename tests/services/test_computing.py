@@ -231,6 +231,18 @@ def test_a_caller_that_hung_up_is_not_waited_for() -> None:
         Patience(60, is_gone=lambda: True).wait(Future[str]())
 
 
+def test_a_caller_that_hung_up_is_noticed_while_results_keep_coming() -> None:
+    clock, gone = Ticking(0.1), []
+    patience = Patience(60, is_gone=lambda: bool(gone), clock=clock)
+    done: Future[str] = Future()
+    done.set_result("x")
+    assert patience.wait(done) == "x"
+    gone.append(True)
+    with pytest.raises(CancelledError):
+        for _ in range(10):
+            patience.wait(done)
+
+
 def test_bulk_work_is_extended_while_it_makes_progress_and_no_longer() -> None:
     clock = Ticking(0.0)
     patience = Patience(10, clock=clock)
