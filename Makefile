@@ -39,7 +39,7 @@ gpu-check: setup ## on a CUDA machine: parity and figures in a few minutes
 	$(PYTHON) -m benchmarks.gpu_check $(ARGS)
 
 fuzz: setup ## the text property tests with 10,000 texts
-	FUZZ_EXAMPLES=10000 $(PYTHON) -m pytest tests/text -k property $(ARGS)
+	FUZZ_EXAMPLES=10000 $(PYTHON) -m pytest tests/text/test_fidelity_properties.py tests/text/test_html_properties.py $(ARGS)
 
 schemathesis: setup ## 2,000 generated requests over all routes
 	SCHEMATHESIS_REQUESTS=2000 $(PYTHON) -m pytest tests/web/test_openapi.py -k generated -s $(ARGS)
