@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -102,20 +103,9 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
 
     models = get_models(settings, on_stage)
     cache = build_cache(settings.redis_url, settings.memory_cache_bytes)
-    lock = DeviceLock()
     device = models.embedder.device.type
 
-    def schedule(engine: Any, name: str) -> BatchScheduler[Any]:
-        scheduler = BatchScheduler(
-            engine,
-            build_policy(settings, device),
-            name=name,
-            device_lock=lock,
-            on_event=lambda event: _on_event(runtime, event),
-        )
-        scheduler.start()
-        return scheduler
-
+    schedule = partial(_start_scheduler, runtime, build_policy(settings, device), DeviceLock())
     translators = {
         translator.name: (translator, schedule(translator.engine, translator.name)) for translator in models.translators
     }
@@ -141,8 +131,17 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
         are_alive=lambda: all(scheduler.is_alive() for scheduler in schedulers.values()),
         memory=lambda: describe_memory_gb(device),
         device=device,
-        close=lambda: [scheduler.close() for scheduler in schedulers.values()],
     )
+
+
+def _start_scheduler(
+    runtime: Runtime, policy: BatchPolicy, device_lock: DeviceLock, engine: Any, name: str
+) -> BatchScheduler[Any]:
+    scheduler = BatchScheduler(
+        engine, policy, name=name, device_lock=device_lock, on_event=lambda event: _on_event(runtime, event)
+    )
+    scheduler.start()
+    return scheduler
 
 
 def build_policy(settings: Settings, device: str) -> BatchPolicy:

@@ -34,7 +34,6 @@ class Services:
         are_alive: Says whether the engines' threads answer.
         memory: Reads the GPU memory in use in gigabytes; None on a CPU.
         device: "cuda" or "cpu".
-        close: Finishes what is accepted and ends the engines' threads.
     """
 
     translation: TranslationService
@@ -46,7 +45,6 @@ class Services:
     are_alive: Callable[[], bool]
     memory: Callable[[], float | None]
     device: str
-    close: Callable[[], object]
 
 
 class Runtime:
