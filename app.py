@@ -17,6 +17,7 @@ from flask import Flask
 from batch_scheduler import BatchPolicy, BatchScheduler, SchedulerEvent
 from cache import Cache, build_cache
 from tandem.core.concurrency import DeviceLock
+from tandem.core.import_locks import make_import_locks_native
 from tandem.core.logs import set_up_logging
 from tandem.core.metrics import Metrics
 from tandem.core.settings import Settings, load_settings
@@ -75,6 +76,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     settings = settings or load_settings()
     set_up_logging(settings.log_level)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    make_import_locks_native()
     metrics = Metrics()
     runtime = Runtime(settings, metrics, on_failure=_end_process)
     app = Flask(__name__, static_folder=None)  # the page has its own addresses for its files

@@ -27,7 +27,7 @@ AT_HOME = {
     "transformers": {"tandem.csanmt", "tandem.gte"},
     "flask": {"tandem.web", "app"},
     "redis": {"cache"},
-    "gevent": {"tandem.core.concurrency"},
+    "gevent": {"tandem.core.concurrency", "tandem.core.import_locks"},
     "jieba": {"tandem.csanmt"},
     "prometheus_client": {"tandem.core.metrics"},
 }

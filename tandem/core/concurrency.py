@@ -4,7 +4,7 @@ Under gunicorn's gevent worker `threading` is patched: its threads are greenlets
 neither may be used on a thread that computes. Everything here is built from primitives taken before patching. Whether
 gevent rules is looked up when an object is made, never at import: gunicorn patches after some modules are loaded.
 
-No other module knows gevent.
+Beside import_locks no other module knows gevent.
 """
 
 from __future__ import annotations
