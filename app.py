@@ -153,6 +153,7 @@ def build_policy(settings: Settings, device: str) -> BatchPolicy:
         max_batch_tokens=settings.max_batch_tokens,
         max_wait_ms=settings.max_wait_ms,
         max_queue=settings.max_queue,
+        continuous=settings.batching == "continuous",
         pause_bulk=device != "cuda",
     )
 

@@ -473,6 +473,130 @@ def test_bulk_rides_along_where_it_does_not_pause():
     assert engine.calls.steps == [(BULK, 2)]
 
 
+def bulk_items(count, tokens=15):
+    return [item(*range(100 * n, 100 * n + tokens), priority=BULK) for n in range(count)]
+
+
+def test_a_person_who_comes_during_a_bulk_admission_waits_for_that_piece_only():
+    clock = FakeClock()
+    engine = FakeEngine(steps=lambda i: 3 if i.priority else 20, clock=clock)
+    engine.seconds_per_call, engine.seconds_per_token = 0.001, 0.0005
+    scheduler = make(engine, clock)
+    scheduler.submit_many(bulk_items(32))
+    people = []
+
+    def come():
+        if len(engine.calls.tried) == 1 and not people:
+            people.append(scheduler.submit(item(1)))
+
+    engine.before_admit = come
+    while not (people and people[0].done()):
+        scheduler.turn()
+    # Behind the piece at hand (its time passed before `come`) nothing comes first, not even a step of bulk rows.
+    assert people[0].result(0).queue_ms == 0
+    assert engine.calls.admitted[2] == [(1,)]
+    assert [len(batch) for batch in engine.calls.admitted[:2]] == [4, 4]
+
+
+def test_a_list_is_encoded_in_pieces_of_twenty_milliseconds_and_comes_in_whole():
+    clock = FakeClock()
+    engine = FakeEngine(steps=20, clock=clock)
+    engine.seconds_per_call, engine.seconds_per_token = 0.001, 0.0001
+    scheduler = make(engine, clock)
+    futures = scheduler.submit_many(bulk_items(64))
+    drive(scheduler)
+    assert len(results(futures)) == 64
+    assert [len(batch) for batch in engine.calls.admitted] == [4, 8, 11, 11, 11, 11, 8]
+
+
+def test_a_piece_of_an_engine_that_finishes_all_in_one_step_is_bounded_with_its_step():
+    clock = FakeClock()
+    engine = FakeEngine(steps=1, clock=clock)
+    scheduler = make(engine, clock)
+    engine.before_step = lambda: clock.advance(0.001 * sum(i.length for i in engine.rows))
+    scheduler.submit_many(bulk_items(32))
+    drive(scheduler)
+    # A token takes a millisecond: twenty of them are less than the smallest piece, four items of 16.
+    assert {len(batch) for batch in engine.calls.admitted} == {4}
+
+
+def test_a_bulk_item_longer_than_a_piece_gets_in_beside_others():
+    engine = FakeEngine(steps=50)
+    scheduler = make(engine)
+    scheduler.submit_many([item(1, priority=BULK), item(*range(10, 400), priority=BULK)])
+    scheduler.turn()
+    scheduler.turn()
+    assert [len(batch[0]) for batch in engine.calls.admitted] == [1, 390]
+
+
+def test_where_bulk_rides_along_it_is_not_cut_into_pieces():
+    scheduler = make(engine := FakeEngine(), pause_bulk=False)
+    scheduler.submit_many(bulk_items(32))
+    scheduler.turn()
+    assert [len(batch) for batch in engine.calls.admitted] == [32]
+
+
+def test_bulk_rows_that_just_ran_alone_are_owed_no_step_by_the_next_person():
+    scheduler = make(engine := FakeEngine(steps=lambda i: 6 if i.priority else 1000))
+    scheduler.submit(item(1, priority=BULK))
+    for n in range(5):
+        scheduler.turn()
+        engine.calls.steps.clear()
+        page = scheduler.submit(item(2 + n))
+        while not page.done():
+            scheduler.turn()
+        assert [at_least for at_least, _ in engine.calls.steps] == [INTERACTIVE] * 6
+
+
+def test_people_who_come_one_after_the_other_do_not_starve_bulk_rows():
+    scheduler = make(engine := FakeEngine(steps=lambda i: 6 if i.priority else 1000))
+    scheduler.submit(item(1, priority=BULK))
+    scheduler.turn()
+    engine.calls.steps.clear()
+    for n in range(20):
+        page = scheduler.submit(item(2 + n))
+        while not page.done():
+            scheduler.turn()
+    assert [at_least for at_least, _ in engine.calls.steps].count(BULK) == len(engine.calls.steps) // 10
+
+
+# Whole batches
+
+
+def test_a_batch_of_whole_batches_is_closed_once_it_has_started_and_its_finished_rows_leave_it():
+    engine = FakeEngine(steps=lambda i: i.ids[0])
+    scheduler = make(engine, continuous=False, max_batch_size=2)
+    short, long = scheduler.submit_many([item(2), item(4)])
+    scheduler.turn()
+    late = scheduler.submit(item(1))
+    scheduler.turn()
+    assert short.done() and not long.done()
+    drive(scheduler)
+    assert engine.calls.admitted == [[(2,), (4,)], [(1,)]]
+    assert [rows for _, rows in engine.calls.steps] == [2, 2, 1, 1, 1]
+    assert results([short, long, late]) == [("done", (n,), n) for n in (2, 4, 1)]
+
+
+def test_whole_batches_are_closed_to_people_too_and_take_all_of_a_list_that_fits():
+    engine = FakeEngine(steps=3)
+    scheduler = make(engine, continuous=False)
+    scheduler.submit_many(bulk_items(32))
+    scheduler.turn()
+    person = scheduler.submit(item(1))
+    scheduler.turn()
+    assert not person.done()
+    drive(scheduler)
+    assert [len(batch) for batch in engine.calls.admitted] == [32, 1]
+
+
+def test_whole_batches_isolate_the_item_at_fault_too():
+    engine = FakeEngine(steps=3)
+    engine.bad_at_step = {3}
+    futures = (scheduler := make(engine, continuous=False)).submit_many(items(6))
+    drive(scheduler)
+    assert [n for n, error in enumerate(errors(futures), start=1) if error] == [3]
+
+
 # Failures of the engine
 
 

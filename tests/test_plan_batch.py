@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from batch_scheduler import BatchPolicy, plan_batch
 from tandem.core.errors import SettingsError
-from tandem.core.planning import FREE_PADDING_TOKENS, TokenCeiling, padded_tokens
+from tandem.core.planning import FREE_PADDING_TOKENS, BulkPace, TokenCeiling, padded_tokens
 from tandem.core.types import Budget, Item, Priority
 
 AMPLE = {priority: Budget(10_000, 10_000_000) for priority in Priority}
@@ -233,3 +233,38 @@ def test_a_tiny_ceiling_is_gone_at_last():
         ceiling.lower(10**9, now_s=0.0)
     assert ceiling.limit(0.0) == 1
     assert ceiling.limit(1e9) is None
+
+
+# Pieces of bulk work
+
+
+@given(queues, policies, st.integers(1, 500))
+def test_a_piece_of_bulk_work_holds_its_limit_or_a_single_item(queue, policy, piece):
+    bulk = [i for i in queue if i.priority == Priority.BULK]
+    batch = plan_batch(bulk, policy, AMPLE, piece_tokens=piece)
+    assert bool(batch) == bool(bulk and bulk[0].length <= policy.max_batch_tokens) or len(batch) == 1
+    assert len(batch) <= 1 or padded_tokens(batch) <= max(piece, bulk[0].length)
+
+
+@given(queues, policies)
+def test_interactive_items_are_not_cut_into_pieces(queue, policy):
+    people = [i for i in queue if i.priority == Priority.INTERACTIVE]
+    assert plan_batch(people, policy, AMPLE, piece_tokens=1) == plan_batch(people, policy, AMPLE)
+
+
+def test_pieces_grow_to_what_the_device_does_in_twenty_milliseconds():
+    pace = BulkPace()
+    sizes = []
+    for _ in range(6):
+        sizes.append(pace.tokens)
+        pace.note(pace.tokens, 4.0 + pace.tokens * 0.02)
+    assert sizes[:3] == [64, 128, 256]
+    assert sizes[-1] == pytest.approx(16.0 / 0.02, rel=0.1)
+
+
+def test_pieces_shrink_at_once_but_never_below_what_a_product_needs():
+    pace = BulkPace()
+    for _ in range(5):
+        pace.note(pace.tokens, 1.0)
+    pace.note(100, 2000.0)
+    assert pace.tokens == 64

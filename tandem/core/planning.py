@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
@@ -14,6 +15,9 @@ FREE_PADDING_TOKENS = 256
 _CEILING_GROWTH = 1.25
 # A factor of 7,500: by then the ceiling has nothing to do with the day's memory any more.
 _MAX_RISES = 40
+# Below so many rows a matrix product no longer uses a processor well: smaller pieces would cost bulk work its speed.
+_SMALLEST_PIECE_TOKENS = 64
+_PIECE_MS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,10 @@ class BatchPolicy:
         interactive_share: Share of `max_queue` that bulk items cannot take.
         window: Items of a priority, oldest first, among which lengths are grouped.
         max_padding: Largest share of a batch's padded tokens that may be padding; little padding is always allowed.
-        pause_bulk: Bulk rows stand still while interactive ones run (a CPU); False lets them ride along (a GPU).
+        continuous: Items join what is running; False closes a batch once it has started, and the next one waits for
+            its last item. Only for comparison: it is slower.
+        pause_bulk: Bulk rows stand still while interactive ones run, and bulk items are admitted in pieces of a few
+            milliseconds (a CPU); False lets them ride along (a GPU).
         bulk_every: With `pause_bulk`, one step in so many includes bulk rows; in any case, bulk items that nothing has
             been done for lead the plan after one turn less than that.
         recovery_s: After memory ran out, the lowered ceiling is raised by a quarter every so many seconds.
@@ -41,6 +48,7 @@ class BatchPolicy:
     interactive_share: float = 0.25
     window: int = 256
     max_padding: float = 0.5
+    continuous: bool = True
     pause_bulk: bool = True
     bulk_every: int = 10
     recovery_s: float = 10.0
@@ -79,6 +87,7 @@ def plan_batch(
     *,
     first: Priority = Priority.INTERACTIVE,
     idle: bool = False,
+    piece_tokens: int | None = None,
 ) -> list[Item]:
     """Choose the waiting items that the engine is to admit together.
 
@@ -93,6 +102,7 @@ def plan_batch(
         room: What the engine may still be given, for each priority.
         first: The leading priority; the other one leads when none of it waits.
         idle: Nothing runs: the oldest item is planned even if no budget holds it, alone.
+        piece_tokens: Padded tokens of a batch that bulk items lead; one above it is planned alone. None for no limit.
 
     Returns:
         The batch; empty when its oldest item has to wait for room.
@@ -102,6 +112,8 @@ def plan_batch(
         return []
     head = leaders[0]
     space = _space(policy, room[head.priority])
+    if piece_tokens is not None and head.priority == Priority.BULK:
+        space = Budget(space.segments, min(space.tokens, max(piece_tokens, head.length)))
     if not _holds(space, head):
         return [head] if idle or _holds(room[head.priority], head) else []
     group = _length_group(leaders, space, policy.max_padding)
@@ -162,6 +174,27 @@ def _riding(riders: Sequence[Item], group: Sequence[Item], space: Budget, max_pa
     while chosen and _is_wasteful(real, longest * (len(group) + len(chosen)), max_padding):
         real -= chosen.pop().length
     return chosen
+
+
+class BulkPace:
+    """How many padded tokens bulk items may bring at a time: as many as hold the device for a few milliseconds.
+
+    Encoding cannot be interrupted, and whoever comes meanwhile waits for its end.
+    """
+
+    def __init__(self) -> None:
+        """Start with the smallest piece, since nothing has been measured yet."""
+        self.tokens = _SMALLEST_PIECE_TOKENS
+
+    def note(self, tokens: int, duration_ms: float) -> None:
+        """Learn from a piece; the next one may be twice as large at most, for one measurement says little.
+
+        Args:
+            tokens: Its padded tokens.
+            duration_ms: How long it held the device.
+        """
+        fitting = tokens * _PIECE_MS / duration_ms if duration_ms > 0 else math.inf
+        self.tokens = int(max(_SMALLEST_PIECE_TOKENS, min(fitting, 2 * self.tokens)))
 
 
 class TokenCeiling:

@@ -150,6 +150,11 @@ class WaitingRoom(Generic[ResultT]):
         with self._condition:
             return list(self._waiting.values())
 
+    def holds(self, priority: Priority) -> bool:
+        """Say whether an item of a priority waits."""
+        with self._condition:
+            return any(item.priority == priority for item in self._waiting)
+
     def accepted(self) -> list[Ticket[ResultT]]:
         """Return every ticket that is not settled: waiting, in a backlog, or with the engine."""
         with self._condition:

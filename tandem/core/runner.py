@@ -11,7 +11,7 @@ from typing import Generic, Literal, TypeVar
 
 from tandem.core.concurrency import DeviceLock
 from tandem.core.errors import CancelledError, DeadlineError, EngineError, TandemError
-from tandem.core.planning import BatchPolicy, TokenCeiling, padded_tokens, plan_batch
+from tandem.core.planning import BatchPolicy, BulkPace, TokenCeiling, padded_tokens, plan_batch
 from tandem.core.queueing import Outcome, Ticket, WaitingRoom
 from tandem.core.types import Budget, Engine, Finished, Item, Priority, ResultT
 
@@ -120,13 +120,19 @@ class Runner(Generic[ResultT]):
         self._suspects: deque[list[Ticket[ResultT]]] = deque()
         self._plans_without_bulk = 0
         self._steps_without_bulk = 0
+        self._pace = BulkPace()
+        # Padded tokens and milliseconds of the bulk piece that was admitted last; None once the pace knows of it.
+        self._piece: tuple[int, float] | None = None
 
     def turn(self) -> bool:
         """Do one round of the loop; False when there was nothing to do."""
         self._bury_dead()
+        is_planned = not self._suspects  # a group under suspicion steps before anybody joins it
         batch = self._next_batch()
         if batch:
             self._admit(batch)
+        if batch and is_planned and self._somebody_came_during(batch):
+            return True
         has_rows = bool(self._engine.live())
         if has_rows:
             self._step()
@@ -185,10 +191,20 @@ class Runner(Generic[ResultT]):
     def _next_batch(self) -> list[Ticket[ResultT]]:
         if self._suspects:
             return [] if self._engine.live() else self._suspects.popleft()
+        if not self._policy.continuous and self._engine.live():
+            return []
         waiting = self._room.snapshot()
         if not waiting or self._clock() < self._hold_until_s(waiting):
             return []
         return self._room.take(self._plan([ticket.item for ticket in waiting]))
+
+    def _somebody_came_during(self, batch: Sequence[Ticket[ResultT]]) -> bool:
+        """Say whether an interactive item waits behind the admission of a bulk batch; it is not to wait for a step too.
+
+        It never holds bulk up for longer: the next round admits no bulk before it steps.
+        """
+        is_bulk = all(ticket.item.priority == Priority.BULK for ticket in batch)
+        return self._policy.pause_bulk and is_bulk and self._room.holds(Priority.INTERACTIVE)
 
     def _hold_until_s(self, waiting: Sequence[Ticket[ResultT]]) -> float:
         """Return when the waiting items may be planned, on the scheduler's clock; infinity when nothing waits."""
@@ -214,6 +230,7 @@ class Runner(Generic[ResultT]):
             {priority: self._room_for(priority) for priority in Priority},
             first=Priority.BULK if bulk_is_due else Priority.INTERACTIVE,
             idle=not self._engine.live(),
+            piece_tokens=self._pace.tokens if self._policy.pause_bulk and self._policy.continuous else None,
         )
         # Bulk is passed over only when the others got something instead; a device full of bulk neglects nobody.
         if self._has_live(Priority.BULK) or any(item.priority == Priority.BULK for item in batch):
@@ -259,6 +276,8 @@ class Runner(Generic[ResultT]):
         tokens, padded = sum(item.length for item in items), padded_tokens(items)
         self.tally.update(batches=1, admitted=len(items), tokens=tokens, padded_tokens=padded)
         self.queue_ms += sum(waits)
+        if items[0].priority == Priority.BULK:
+            self._piece = (padded, duration_ms)
         self._tell(
             "admitted",
             items=len(items),
@@ -283,19 +302,30 @@ class Runner(Generic[ResultT]):
             self._suspects.extendleft(reversed(_halves(group)))
 
     def _step(self) -> None:
-        finished, failure, duration_ms = self._attempt(self._engine.step, self._step_priority())
+        at_least = self._step_priority()
+        finished, failure, duration_ms = self._attempt(self._engine.step, at_least)
         if failure is None:
             self.tally["steps"] += 1
             self._tell("stepped", items=len(self.live), duration_ms=duration_ms)
             self._resolve(finished)
+            if at_least == Priority.BULK:
+                self._learn_pace(duration_ms)
         else:
             self._restart(failure)
 
+    def _learn_pace(self, step_ms: float) -> None:
+        """Book the last bulk piece after a step of bulk rows, which belongs to it where it finished all of them."""
+        if self._piece is not None:
+            tokens, admission_ms = self._piece
+            self._piece = None
+            self._pace.note(tokens, admission_ms + (0.0 if self._has_live(Priority.BULK) else step_ms))
+
     def _step_priority(self) -> Priority:
-        both = self._has_live(Priority.INTERACTIVE) and self._has_live(Priority.BULK)
         if not self._policy.pause_bulk or not self._has_live(Priority.INTERACTIVE):
+            # Counted anew in each pause: bulk rows that have just run alone are not owed a step.
+            self._steps_without_bulk = 0
             return Priority.BULK
-        self._steps_without_bulk = self._steps_without_bulk + 1 if both else 0
+        self._steps_without_bulk = self._steps_without_bulk + 1 if self._has_live(Priority.BULK) else 0
         if self._steps_without_bulk < self._policy.bulk_every:
             return Priority.INTERACTIVE
         self._steps_without_bulk = 0

@@ -56,6 +56,11 @@ class Settings(BaseModel):
     )
     max_batch_size: Positive = Field(32, description="Sentences or texts computed together; 1 computes one at a time.")
     max_batch_tokens: Positive = Field(8192, description="Padded tokens computed together.")
+    batching: Literal["continuous", "static"] = Field(
+        "continuous",
+        description="continuous lets sentences join a running batch at its next step; static, for comparison only, "
+        "closes a batch once it has started.",
+    )
     max_wait_ms: float = Field(
         0.0, ge=0, description="How long the first of a batch may be held back to let others arrive, in milliseconds."
     )

@@ -30,6 +30,8 @@ class FakeEngine:
         not_finite: Token ids whose item ends in an error of its own.
         memory_tokens: Live tokens (longest x count) above which memory is out; None for endless memory.
         clock, seconds_per_call: What a call takes, on a fake clock.
+        seconds_per_token: What each token of an admission takes besides.
+        before_admit, before_step: Called during each admission or step.
     """
 
     def __init__(
@@ -47,18 +49,21 @@ class FakeEngine:
         self.memory_tokens = memory_tokens
         self.clock = clock
         self.seconds_per_call = 0.0
+        self.seconds_per_token = 0.0
         self.lock = lock
         self.bad_at_admit: Collection[int] = ()
         self.bad_at_step: Collection[int] = ()
         self.not_finite: Collection[int] = ()
         self.error: Callable[[], Exception] = lambda: RuntimeError("secret user text")
+        self.before_admit: Callable[[], None] = lambda: None
         self.before_step: Callable[[], None] = lambda: None
         self.rows: dict[Item, int] = {}
         self.calls = Calls()
 
     def admit(self, items: Sequence[Item]) -> list[Finished[Result]]:
         """Take items in, all or none."""
-        self._account()
+        self._account(sum(item.length for item in items) * self.seconds_per_token)
+        self.before_admit()
         self.calls.tried.append([item.ids for item in items])
         if any(set(item.ids) & set(self.bad_at_admit) for item in items):
             raise self.error()
@@ -114,11 +119,11 @@ class FakeEngine:
             return Finished(item, error=NonFiniteError("The model gave no finite number for this text."))
         return Finished(item, ("done", item.ids, steps))
 
-    def _account(self) -> None:
+    def _account(self, extra_s: float = 0.0) -> None:
         if self.lock is not None:
             self.calls.unlocked += not self.lock.is_held
         if self.clock is not None:
-            self.clock.advance(self.seconds_per_call)
+            self.clock.advance(self.seconds_per_call + extra_s)
 
     def _check_memory(self, items: Sequence[Item]) -> None:
         needed = max((item.length for item in items), default=0) * len(items)
