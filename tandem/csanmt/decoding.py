@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -27,11 +27,13 @@ from tandem.core.errors import NonFiniteError
 from tandem.core.types import Finished, Hypothesis, Item
 from tandem.csanmt.candidates import Candidates, VocabularyScorer, select_candidates
 from tandem.csanmt.constraints import Constraint
+from tandem.csanmt.graphs import Recorder, StepGraphs
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration, Encoded, open_mask
-from tandem.csanmt.rows import Rows, RowTensor
+from tandem.csanmt.rows import RowLimits, Rows, RowTensor, ceil_power
 from tandem.nn.attention import attend, relative_index
 
 _RUNNING, _DONE, _NON_FINITE = 0, 1, 2
+_SHORTEST_TARGET = 16  # positions that a recorded step reads at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Search:
         device: Where the model lies.
         cache_dtype: Type of the cached keys and values.
         exact_logits: True when the vocabulary projection computes in float32.
+        limits: How many rows there may be, and how long; None for as many as join.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Search:
         device: torch.device,
         cache_dtype: torch.dtype = torch.float32,
         exact_logits: bool = True,
+        limits: RowLimits | None = None,
     ) -> None:
         """Start without rows."""
         config = model.config
@@ -115,7 +119,9 @@ class Search:
                 "finished_parent": RowTensor(("R", beam), moved),
             },
             device,
+            limits,
         )
+        self._graphs: StepGraphs | None = None
         self._slots = torch.arange(beam, device=device)
         limit = torch.tensor(float(options.max_target_tokens))
         self._longest_penalty = float(length_penalty(limit, options.lp_rate))
@@ -139,7 +145,7 @@ class Search:
         """
         first, count, length = len(self._live), len(items), encoded.mask.shape[1]
         rows = self._rows
-        rows.reserve({"R": first + count, "S": length, "T": 1})
+        rows.reserve({"R": first + count, "S": max(length, self._longest_source()), "T": self._longest_target()})
         new = slice(first, first + count)
         for index, layer in enumerate(self.model.decoder.stack):
             key, value = layer.cross_attention.keys_and_values(encoded.states)
@@ -162,12 +168,14 @@ class Search:
         """Advance every live row by one target position; return those that are done."""
         if not self._live:
             return []
-        self._rows.reserve({"T": max(row.position for row in self._live) + 1})
-        hidden = self._decode()
+        self._rows.reserve({"R": len(self._live), "S": self._longest_source(), "T": self._longest_target()})
         is_constrained = any(row.constraints for row in self._live)
-        values, tokens = self._scorer.score(hidden, self._constrain if is_constrained else None)
-        candidates = self._select(values, tokens)
-        status = self._advance(candidates).tolist()  # the step's only wait for the device
+        if self._graphs is None or self._graphs.is_off or is_constrained:
+            constrain = self._constrain if is_constrained else None
+            outcome = self._advance(self._select(*self._scorer.score(self._decode(self._open_step()), constrain)))
+        else:
+            outcome = self._advance_bucket(self._graphs)
+        status = outcome.tolist()  # the step's only wait for the device
         for row in self._live:
             row.position += 1
         return self._leave([(index, state) for index, state in enumerate(status) if state != _RUNNING])
@@ -183,7 +191,8 @@ class Search:
         row = self._live[index]
         used = {"S": row.source_length, "T": max(row.position, 1)}
         place = len(target._live)
-        target._rows.reserve({"R": place + 1, **used})
+        source, length = max(used["S"], target._longest_source()), max(used["T"], target._longest_target())
+        target._rows.reserve({"R": place + 1, "S": source, "T": length})
         target._rows.clear_row(place)
         target._rows.copy_row(self._rows, index, place, used)
         target._live.append(row)
@@ -193,12 +202,63 @@ class Search:
         """Drop all rows and give their memory back."""
         self._live.clear()
         self._rows.release()
+        if self._graphs is not None:
+            self._graphs.clear()
+
+    # -- memory and recorded steps -----------------------------------------------------------------------------------
+
+    def fits(self, count: int, longest: int) -> bool:
+        """Say whether the limits let so many more rows join, the longest source having so many positions."""
+        return self._rows.fits(len(self._live) + count, max(longest, self._longest_source()))
+
+    def most_cache_bytes(self) -> int:
+        """Return the most memory that rows within the limits take, in bytes."""
+        return self._rows.most_bytes()
+
+    def record_steps(self, recorder: Recorder) -> None:
+        """Claim the memory of all rows that the limits allow, and from now on record steps and replay them.
+
+        A recorded step covers a bucket: rows, source and target positions rounded up, so that few records serve all
+        steps. Whatever changes between two steps of a bucket lies in tensors, in memory that never moves.
+        """
+        self._rows.claim()
+        self._graphs = StepGraphs(recorder)
+        self._count = torch.zeros((), dtype=torch.int64, device=self._device)
+        self._outcome = torch.zeros(len(self._rows["position"]), dtype=torch.int64, device=self._device)
+
+    def _longest_source(self) -> int:
+        return max((row.source_length for row in self._live), default=0)
+
+    def _longest_target(self) -> int:
+        """Return the target positions that the coming step needs."""
+        return max((row.position for row in self._live), default=0) + 1
+
+    def _advance_bucket(self, graphs: StepGraphs) -> Tensor:
+        """Advance the live rows by a recorded step; return what became of them, int64 [B]."""
+        capacity, count = self._rows.capacity, len(self._live)
+        length = max(ceil_power(self._longest_target()), _SHORTEST_TARGET)
+        bucket = min(ceil_power(count), capacity["R"]), min(length, capacity["T"]), capacity["S"]
+        self._count.fill_(count)
+        graphs.run(bucket, partial(self._run_bucket, *bucket))
+        return self._outcome[:count]
+
+    def _run_bucket(self, count: int, length: int, source: int) -> None:
+        """Advance the first rows, dead ones among them; everything read and written lies in static tensors.
+
+        A dead row computes like a live one that has just joined, from whatever is there; nobody looks at what comes of
+        it, and its caches stay finite for the row that takes its place.
+        """
+        alive = torch.arange(count, device=self._device) < self._count
+        self._rows["position"][:count].mul_(alive)
+        view = self._build_step(count, length, source, is_level=False)
+        view = replace(view, source_mask=view.source_mask.masked_fill(~alive[:, None, None, None], 0.0))
+        scored = self._scorer.score(self._decode(view), None)
+        self._outcome[:count] = self._advance(self._select(*scored))
 
     # -- one step ----------------------------------------------------------------------------------------------------
 
-    def _decode(self) -> Tensor:
+    def _decode(self, view: _Step) -> Tensor:
         """Run the decoder at every row's position, -> normalised states [B*K, D]."""
-        view = self._open_step()
         tokens = self._rows["token"][: view.count]
         x = self.model.embed_target(tokens, view.position[:, None].expand_as(tokens))
         for number, layer in enumerate(self.model.decoder.stack):
@@ -209,16 +269,19 @@ class Search:
         return self.model.decoder.norm(x).flatten(0, 1)
 
     def _open_step(self) -> _Step:
-        rows, count = self._rows, len(self._live)
-        length = max(row.position for row in self._live) + 1
-        source = max(row.source_length for row in self._live)
+        length = self._longest_target()
+        is_level = all(row.position == length - 1 for row in self._live)
+        return self._build_step(len(self._live), length, self._longest_source(), is_level=is_level)
+
+    def _build_step(self, count: int, length: int, source: int, *, is_level: bool) -> _Step:
+        rows = self._rows
         position = rows["position"][:count]
         batch = torch.arange(count, device=self._device)
         rows["ancestry"][batch, :, position] = self._slots
         # [B, K, T, K] -> [B, 1, K, T*K]: open where a hypothesis descends from that slot of that position
         mask = open_mask((rows["ancestry"][:count, :, :length, None] == self._slots).flatten(2))[:, None]
         return _Step(
-            count, length, source, position, batch, mask, all(row.position == length - 1 for row in self._live),
+            count, length, source, position, batch, mask, is_level,
             rows["source_mask"][:count, None, None, :source], self._relative_index(position, length),
         )  # fmt: skip
 
@@ -259,7 +322,8 @@ class Search:
 
     def _select(self, values: Tensor, tokens: Tensor) -> Candidates:
         """Choose among each hypothesis' best continuations, log-probs and ids [B*K, C]."""
-        count, beam = len(self._live), self.options.beam_size
+        beam = self.options.beam_size
+        count = len(values) // beam
         shape = (count, beam, -1)
         return select_candidates(
             self._rows["log_prob"][:count], values.view(shape), tokens.view(shape), self._penalty(count)
@@ -335,32 +399,44 @@ class Search:
     def _leave(self, ended: list[tuple[int, int]]) -> list[Finished[list[Hypothesis]]]:
         """Take the results of ended rows and close the gaps; `ended` holds row and status."""
         finished: list[Finished[list[Hypothesis]]] = []
+        tables = self._fetch([index for index, status in ended if status == _DONE])
         for index, status in ended:
             item = self._live[index].item
             if status == _NON_FINITE:
                 self._rows.clear_row(index)
                 finished.append(Finished(item, error=NonFiniteError("the model gave NaN or infinity for this text")))
             else:
-                finished.append(Finished(item, self._hypotheses(index)))
+                finished.append(Finished(item, self._hypotheses(self._live[index], tables[index])))
         self._close_gaps([index for index, _ in ended])
         return finished
 
-    def _hypotheses(self, index: int) -> list[Hypothesis]:
+    def _fetch(self, done: Sequence[int]) -> dict[int, _Table]:
+        """Bring what the hypotheses of done rows are made of to the host, in one transfer for all of them."""
+        rows, beam, sizes = self._rows, self.options.beam_size, [self._live[index].position for index in done]
+        whole: list[Tensor] = []
+        for index, size in zip(done, sizes, strict=True):
+            whole += [rows["slot_token"][index, :size], rows["slot_parent"][index, :size]]
+            whole += [rows["finished_step"][index, None], rows["finished_parent"][index, None]]
+        if not whole:
+            return {}
+        scores = torch.stack([rows[name][index] for index in done for name in ("finished_score", "log_prob")])
+        packed = torch.cat((torch.cat(whole).int(), scores.view(torch.int32))).cpu()
+        numbers, values = packed[: -len(scores)].numpy(), packed[-len(scores) :].view(torch.float32).view(-1, 2, beam)
+        parts = np.split(numbers, np.cumsum([2 * size + 2 for size in sizes])[:-1])
+        return {
+            index: _Table(part[:size], part[size:-2], part[-2:].T.tolist(), *pair)
+            for index, size, part, pair in zip(done, sizes, parts, values.tolist(), strict=True)
+        }
+
+    def _hypotheses(self, row: _Row, table: _Table) -> list[Hypothesis]:
         """Return a row's finished hypotheses, best first, or its live ones when none has finished."""
-        rows, row = self._rows, self._live[index]
-        tokens = rows["slot_token"][index, : row.position].cpu().numpy()
-        parents = rows["slot_parent"][index, : row.position].cpu().numpy()
-        scores = rows["finished_score"][index].tolist()
+        tokens, parents, ends, scores = table.tokens, table.parents, table.ends, table.scores
+        last = -1
         if scores[0] == -math.inf:
-            last, slots = row.position, range(self.options.beam_size)
+            last = row.position
             penalty = float(length_penalty(torch.tensor(float(last)), self.options.lp_rate))
-            scores = [log_prob / penalty for log_prob in rows["log_prob"][index].tolist()]
-            ends = [(last, slot) for slot in slots]
-        else:
-            ends = list(
-                zip(rows["finished_step"][index].tolist(), rows["finished_parent"][index].tolist(), strict=True)
-            )
-            last = -1
+            scores = [log_prob / penalty for log_prob in table.log_probs]
+            ends = [(last, slot) for slot in range(self.options.beam_size)]
         return [
             Hypothesis(_trace(tokens, parents, step, slot), score, truncated=step == last)
             for (step, slot), score in list(zip(ends, scores, strict=True))[: row.item.n_best]
@@ -395,7 +471,26 @@ class _Step:
     relative_index: Tensor | None
 
 
-def _trace(tokens: npt.NDArray[np.int64], parents: npt.NDArray[np.int64], step: int, slot: int) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What a done row's hypotheses are made of, on the host.
+
+    Attributes:
+        tokens: What each slot took at each position, [T, K].
+        parents: The slots they continue, [T, K].
+        ends: Position and slot at which each finished hypothesis ended, best first.
+        scores: Of the finished ones, best first; -inf for none.
+        log_probs: Of the live ones.
+    """
+
+    tokens: npt.NDArray[np.int32]
+    parents: npt.NDArray[np.int32]
+    ends: list[tuple[int, int]]
+    scores: list[float]
+    log_probs: list[float]
+
+
+def _trace(tokens: npt.NDArray[np.int32], parents: npt.NDArray[np.int32], step: int, slot: int) -> tuple[int, ...]:
     """Walk back from a slot after `step` positions to the beginning; return its token ids in order."""
     ids = []
     for at in range(step - 1, -1, -1):

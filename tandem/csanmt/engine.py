@@ -14,8 +14,11 @@ from tandem.core.types import Budget, Finished, Hypothesis, Item, Priority
 from tandem.csanmt.alignment import add_alignments
 from tandem.csanmt.constraints import Constraint, PrefixConstraint, PrefixIndex, RepetitionGuard
 from tandem.csanmt.decoding import DecodingOptions, Search
+from tandem.csanmt.graphs import Recorder
 from tandem.csanmt.grouping import group_by_length
+from tandem.csanmt.memory import MemoryPlan, plan_memory
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
+from tandem.csanmt.rows import RowLimits, ceil_power
 from tandem.nn.memory import is_out_of_memory
 from tandem.nn.precision import Precision, autocast
 
@@ -30,7 +33,7 @@ class EngineLimits:
 
     Attributes:
         segments: Live rows.
-        tokens: Source positions of all live rows together.
+        tokens: Source positions of all live rows together, each taking as many as the longest one beside it.
         source_tokens: Positions of one source, its end mark included.
     """
 
@@ -43,7 +46,9 @@ class TranslationEngine:
     """Runs one CSANMT model; implements `tandem.core.types.Engine`.
 
     Items of both priorities run in searches of their own on a CPU, where a step of many rows costs much more than a
-    step of few and bulk rows must be able to pause. On CUDA they share one.
+    step of few and bulk rows must be able to pause. On CUDA they share one. An admitted item whose row the limits leave
+    no place for waits inside, in order, and nothing else is let in until it has joined: one long sentence would need
+    room for long ones in every row.
 
     Args:
         model: In evaluation mode on its device, its linear layers packed for `precision`.
@@ -74,13 +79,30 @@ class TranslationEngine:
         self._build_precise = precise
         cache_dtype = precision.dtype if self._device.type == "cuda" else torch.float32
         exact = precision is Precision.FLOAT32
-        build = partial(Search, model, options, self._device, cache_dtype, exact)
+        positions = max(limits.tokens, ceil_power(limits.source_tokens))
+        self._row_limits = RowLimits(limits.segments, positions, options.max_target_tokens)
+        build = partial(Search, model, options, self._device, cache_dtype, exact, self._row_limits)
         interactive = build()
         self._lanes = {
             Priority.INTERACTIVE: interactive,
             Priority.BULK: interactive if self._device.type == "cuda" else build(),
         }
         self._precise: Search | None = None
+        self._waiting: dict[Search, list[Item]] = {}
+
+    def record_steps(self, recorder: Recorder) -> None:
+        """Claim the memory of all rows now, and record the steps of a GPU; call it before anything is admitted.
+
+        The rows that are repeated in float32 are few and stay out of it, as do steps of rows with constraints.
+        """
+        with torch.inference_mode():
+            for search in self._searches(Priority.BULK):
+                search.record_steps(recorder)
+
+    def memory(self) -> MemoryPlan:
+        """Return the most memory that the model and its work take under the limits."""
+        caches = sum(search.most_cache_bytes() for search in self._searches(Priority.BULK))
+        return plan_memory(self._model, self._row_limits, self._options.beam_size, caches)
 
     # -- the contract ------------------------------------------------------------------------------------------------
 
@@ -102,16 +124,20 @@ class TranslationEngine:
         finished: list[Result] = []
         with self._computing(self._precision):
             for lane in self._searches(at_least):
+                self._seat(lane)
                 finished += lane.step()
             finished = add_alignments(self._model, finished)
         finished = self._repeat_precisely(finished)
         if self._precise is not None:
             with self._computing(Precision.FLOAT32):
+                self._seat(self._precise)
                 finished += add_alignments(self._precise.model, self._precise.step())
         return finished
 
     def room(self, priority: Priority) -> Budget:
         """Return what may be admitted now. See `Engine`."""
+        if self._waiting.get(self._lanes[priority]):
+            return Budget(0, 0)
         live = self.live()
         segments, tokens = self.limits.segments, self.limits.tokens
         if priority is Priority.BULK:
@@ -121,17 +147,21 @@ class TranslationEngine:
 
     def live(self) -> list[Item]:
         """Return the items admitted and not finished."""
-        return [item for search in self._searches(Priority.BULK, precise=True) for item in search.items]
+        searches = self._searches(Priority.BULK, precise=True)
+        return [item for search in searches for item in (*search.items, *self._waiting.get(search, ()))]
 
     def cancel(self, items: Sequence[Item]) -> None:
         """Drop live items. See `Engine`."""
         with self._computing(self._precision):
             for search in self._searches(Priority.BULK, precise=True):
                 search.drop(items)
+        for search, waiting in self._waiting.items():
+            self._waiting[search] = [item for item in waiting if item not in items]
 
     def reset(self) -> list[Item]:
         """Drop everything live and give the items back. See `Engine`."""
         items = self.live()
+        self._waiting.clear()
         for search in self._searches(Priority.BULK, precise=True):
             search.clear()
         if self._device.type == "cuda":
@@ -156,7 +186,21 @@ class TranslationEngine:
         return list(dict.fromkeys(lanes)) + extra
 
     def _join(self, search: Search, items: Sequence[Item]) -> None:
-        for group in group_by_length(items):
+        """Let items take part as soon as there is room, after those that came before them."""
+        self._waiting.setdefault(search, []).extend(items)
+        self._seat(search)
+
+    def _seat(self, search: Search) -> None:
+        """Encode the items that wait for a search's rows, the first ones that fit, and let them take part."""
+        waiting = self._waiting.get(search, [])
+        count = longest = 0
+        for item in waiting:
+            longest = max(longest, item.length)
+            if not search.fits(count + 1, longest):
+                break
+            count += 1
+        seated, waiting[:count] = waiting[:count], []
+        for group in group_by_length(seated):
             longest = max(len(item.ids) for item in group)
             ids = torch.tensor([[*item.ids, *[EOS_ID] * (longest - len(item.ids))] for item in group])
             encoded = search.model.encode(ids.to(self._device))
@@ -176,10 +220,15 @@ class TranslationEngine:
         if bulk is interactive:
             return
         raised = [item for item in bulk.items if item.priority is Priority.INTERACTIVE]
-        if raised:
-            with self._computing(self._precision):
-                for item in raised:
+        with self._computing(self._precision):
+            for item in raised:
+                if interactive.fits(1, item.length):
                     bulk.move(item, interactive)
+        waiting = self._waiting.get(bulk)
+        if waiting:
+            raised = [item for item in waiting if item.priority is Priority.INTERACTIVE]
+            self._waiting[bulk] = [item for item in waiting if item not in raised]
+            self._waiting.setdefault(interactive, []).extend(raised)
 
     def _repeat_precisely(self, finished: list[Result]) -> list[Result]:
         """Let items whose numbers overflowed start again in float32; return the others."""
@@ -187,7 +236,7 @@ class TranslationEngine:
         if not again or self._build_precise is None:
             return finished
         if self._precise is None:
-            self._precise = Search(self._build_precise(), self._options, self._device)
+            self._precise = Search(self._build_precise(), self._options, self._device, limits=self._row_limits)
         with self._computing(Precision.FLOAT32):
             self._join(self._precise, again)
         return [done for done in finished if not isinstance(done.error, NonFiniteError)]
