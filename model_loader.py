@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import torch
-from accelerate import dispatch_model
 from filelock import FileLock
 
 import tandem
@@ -38,7 +37,7 @@ from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
 from tandem.csanmt.tokenizer import Tokenizer
 from tandem.gte.embedder import Embedder, load_embedder
-from tandem.nn.device import choose_device, choose_precision, choose_threads, time_rounds
+from tandem.nn.device import choose_device, choose_precision, choose_threads, place, time_rounds
 from tandem.nn.precision import Precision
 
 LOGGER = logging.getLogger("tandem.models")
@@ -249,7 +248,7 @@ def load_translator(name: str, settings: Settings, device: torch.device) -> Tran
 
 def _place_translator(model_dir: Path, precision: Precision, device: torch.device) -> CsanmtForConditionalGeneration:
     dtype = precision.dtype if device.type == "cuda" else torch.float32
-    model: CsanmtForConditionalGeneration = dispatch_model(load_model(model_dir, dtype), {"": device})
+    model = place(load_model(model_dir, dtype), device)
     pack_model(model, precision, device)
     return model
 

@@ -1,5 +1,5 @@
 """The CSANMT translation model in PyTorch; importing it registers the model with transformers."""
 
-from tandem.csanmt.auto import register
+from tandem.csanmt.registration import register
 
 register()

@@ -1,4 +1,4 @@
-"""CSANMT under transformers' names: AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer."""
+"""CSANMT as transformers has its models and tokenizers; slow to import, see `registration`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,38 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizer
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizer
 
+from tandem.csanmt import modeling
 from tandem.csanmt.checkpoint import load_config
 from tandem.csanmt.configuration import CsanmtConfig
-from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
+from tandem.csanmt.modeling import EOS_ID
 from tandem.csanmt.tokenizer import UNKNOWN, Tokenizer
+
+
+class CsanmtForConditionalGeneration(modeling.CsanmtForConditionalGeneration, PreTrainedModel):
+    """The network with what transformers' models can do besides: loading, saving, training."""
+
+    config_class = CsanmtConfig
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = False
+
+    def __init__(self, config: CsanmtConfig) -> None:
+        """Build the network with untrained weights."""
+        PreTrainedModel.__init__(self, config)
+        self._add_parts(config)
+        self._tied_weights_keys = self.tied
+        PreTrainedModel.post_init(self)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the source embedding."""
+        return self.source_embedding
+
+    def get_output_embeddings(self) -> nn.Module:
+        """Return the vocabulary projection."""
+        return self.output_projection
 
 
 class CsanmtTokenizer(PreTrainedTokenizer):
@@ -69,10 +95,3 @@ class CsanmtTokenizer(PreTrainedTokenizer):
         ids = [token_ids] if isinstance(token_ids, int) else [int(token_id) for token_id in token_ids]
         text = self._tokenizer.decode(ids)
         return text if skip_special_tokens or EOS_ID not in ids else f"{text}</s>"
-
-
-def register() -> None:
-    """Make transformers know the model; safe to call again."""
-    AutoConfig.register(CsanmtConfig.model_type, CsanmtConfig, exist_ok=True)
-    AutoModelForSeq2SeqLM.register(CsanmtConfig, CsanmtForConditionalGeneration, exist_ok=True)
-    AutoTokenizer.register(CsanmtConfig, tokenizer_class=CsanmtTokenizer, exist_ok=True)

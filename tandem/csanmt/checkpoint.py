@@ -16,6 +16,7 @@ from tandem.core.errors import ModelError
 from tandem.csanmt.bundle import Bundle
 from tandem.csanmt.configuration import OFFICIAL_FILE, CsanmtConfig, load_official_config
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
+from tandem.nn.skeleton import skeleton
 
 CHECKPOINT_PREFIX = Path("tf_ckpts") / "ckpt-0"
 WEIGHTS_FILE = "model.safetensors"
@@ -133,10 +134,9 @@ def read_official(model_dir: Path, config: CsanmtConfig, dtype: torch.dtype) -> 
 
 def parameter_shapes(config: CsanmtConfig) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter that is stored; tied ones stand once."""
-    with torch.device("meta"):
+    with skeleton():
         model = CsanmtForConditionalGeneration(config)
-    tied = set(model._tied_weights_keys)
-    return {name: tuple(value.shape) for name, value in model.state_dict().items() if name not in tied}
+    return {name: tuple(value.shape) for name, value in model.state_dict().items() if name not in model.tied}
 
 
 def load_model(model_dir: Path, dtype: torch.dtype = torch.float32) -> CsanmtForConditionalGeneration:
@@ -155,10 +155,10 @@ def load_model(model_dir: Path, dtype: torch.dtype = torch.float32) -> CsanmtFor
     else:
         state = _read_converted(model_dir / WEIGHTS_FILE, dtype)
     _check_state(model_dir, state, parameter_shapes(config))
-    with torch.device("meta"):
+    with skeleton():
         model = CsanmtForConditionalGeneration(config)
     model.load_state_dict(state, strict=False, assign=True)
-    model.tie_weights()
+    model.tie()
     return model.requires_grad_(False).eval()
 
 

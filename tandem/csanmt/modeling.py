@@ -11,19 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
-from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from tandem.csanmt.configuration import CsanmtConfig
 from tandem.nn.attention import RelativePositions, attend, join_heads, relative_index, split_heads
 from tandem.nn.fusion import linear_add, linear_relu
 from tandem.nn.normalization import LayerNorm
 from tandem.nn.precision import half_autocast
+
+if TYPE_CHECKING:
+    from transformers.modeling_outputs import Seq2SeqLMOutput
 
 EOS_ID = 0
 _NORM_EPS = 1e-6
@@ -299,23 +300,21 @@ def _decode_layer(
     return out
 
 
-class CsanmtForConditionalGeneration(PreTrainedModel):
-    """CSANMT as a transformers model.
+class CsanmtForConditionalGeneration(nn.Module):
+    """The whole network; `tandem.csanmt.auto` makes a transformers model of it, which is slow to import.
 
     `input_ids` carry no end mark (the model adds its own column) and 0 is padding; labels end with 0 and -100 is
     ignored. Weights that the configuration shares are one parameter.
     """
 
-    config_class = CsanmtConfig
-    config: CsanmtConfig
-    base_model_prefix = ""
-    main_input_name = "input_ids"
-    supports_gradient_checkpointing = False
-    _tied_weights_keys = {"output_projection.weight": "target_embedding.weight"}  # noqa: RUF012
-
     def __init__(self, config: CsanmtConfig) -> None:
         """Build the network with untrained weights."""
-        super().__init__(config)
+        super().__init__()
+        self.config = config
+        self._add_parts(config)
+        self.tie()
+
+    def _add_parts(self, config: CsanmtConfig) -> None:
         self.source_embedding = nn.Embedding(config.src_vocab_size, config.hidden_size)
         self.target_embedding = nn.Embedding(config.trg_vocab_size, config.hidden_size)
         self.semantic_embedding = nn.Embedding(config.src_vocab_size, config.hidden_size)
@@ -323,17 +322,28 @@ class CsanmtForConditionalGeneration(PreTrainedModel):
         self.semantic_encoder = SemanticEncoder(config)
         self.decoder = Decoder(config)
         self.output_projection = nn.Linear(config.hidden_size, config.trg_vocab_size, bias=False)
-        if config.shared_source_target_embedding:
-            self._tied_weights_keys = {**self._tied_weights_keys, "source_embedding.weight": "target_embedding.weight"}
-        self.post_init()
 
-    def get_input_embeddings(self) -> nn.Module:
-        """Return the source embedding."""
-        return self.source_embedding
+    @property
+    def tied(self) -> dict[str, str]:
+        """Parameters that are another one: name -> the name it is stored under."""
+        shared = ["source_embedding.weight"] if self.config.shared_source_target_embedding else []
+        return dict.fromkeys(["output_projection.weight", *shared], "target_embedding.weight")
 
-    def get_output_embeddings(self) -> nn.Module:
-        """Return the vocabulary projection."""
-        return self.output_projection
+    def tie(self) -> None:
+        """Make tied parameters one, as after loading them."""
+        for name, stored in self.tied.items():
+            module, leaf = name.rsplit(".", 1)
+            setattr(self.get_submodule(module), leaf, self.get_parameter(stored))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        return self.source_embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return self.source_embedding.weight.dtype
 
     def encode(self, input_ids: Tensor) -> Encoded:
         """Encode padded source sentences.
@@ -370,6 +380,8 @@ class CsanmtForConditionalGeneration(PreTrainedModel):
             return self._teach(input_ids, labels)
 
     def _teach(self, input_ids: Tensor, labels: Tensor | None) -> Seq2SeqLMOutput:
+        from transformers.modeling_outputs import Seq2SeqLMOutput  # slow to import, and only training needs it
+
         encoded = self.encode(input_ids)
         targets = input_ids.new_zeros(len(input_ids), 1) if labels is None else labels
         previous = F.pad(targets.clamp_min(0)[:, :-1], (1, 0))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import jieba
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
@@ -55,8 +56,6 @@ class Tokenizer:
         self._unknown_source_id = config.src_vocab_size - 1
         self._unknown_target_id = config.trg_vocab_size - 1
         self._encoder = BytePairEncoder(model_dir / config.src_bpe_file)
-        self._moses_in = MosesTokenizer(lang=self.source_lang)
-        self._moses_target = MosesTokenizer(lang=self.target_lang)
         self._normalizer = MosesPunctNormalizer(lang=self.source_lang)
         self._moses_out = MosesDetokenizer(lang=self.target_lang)
 
@@ -134,6 +133,16 @@ class Tokenizer:
         ]
         surfaces[EOS_ID] = ""
         return PrefixIndex(surfaces, self._unknown_target_id)
+
+    @cached_property
+    def _moses_in(self) -> Any:
+        """Splits words of the source; compiling Chinese or Japanese takes seconds, and Chinese needs it never."""
+        return MosesTokenizer(lang=self.source_lang)
+
+    @cached_property
+    def _moses_target(self) -> Any:
+        """Splits words of a given beginning; as slow, and a language without spaces needs it never."""
+        return MosesTokenizer(lang=self.target_lang)
 
     @property
     def _splits_dashes(self) -> bool:

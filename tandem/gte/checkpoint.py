@@ -9,7 +9,6 @@ from pathlib import Path
 
 import safetensors
 import torch
-from accelerate import dispatch_model
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -17,8 +16,10 @@ from tandem.core.errors import ModelError
 from tandem.gte.configuration import BertConfig
 from tandem.gte.modeling import BertEmbedder
 from tandem.gte.pooling import Pooling
+from tandem.nn.device import place
 from tandem.nn.linear import pack_linears
 from tandem.nn.precision import Precision
+from tandem.nn.skeleton import skeleton
 
 SAFETENSORS_FILE = "model.safetensors"
 PICKLE_FILE = "pytorch_model.bin"
@@ -68,13 +69,12 @@ def load_bert(
     path = find_weights(model_dir)
     stored = _canonical(path, _read(path))
     _check(path, stored, stored_shapes(config))
-    with torch.device("meta"):
+    with skeleton():
         model = BertEmbedder(config, pooling)
     model.load_state_dict(dict(_convert(stored, config, precision.dtype)), assign=True)
     model.requires_grad_(False).eval()
     pack_linears(model, precision, device)
-    placed: BertEmbedder = dispatch_model(model, {"": device})
-    return placed
+    return place(model, device)
 
 
 def stored_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:

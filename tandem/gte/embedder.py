@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from tandem.core.fingerprint import compute_fingerprint
 from tandem.gte.checkpoint import load_bert
 from tandem.gte.configuration import EncoderConfig, load_bert_config, load_config, load_max_tokens
 from tandem.gte.encoder import Encoder
 from tandem.gte.engine import EmbedderLimits, EmbeddingEngine
-from tandem.gte.fallback import load_transformers
 from tandem.gte.grouping import PADDING_SHARE
 from tandem.gte.pooling import Pooling, load_pooling
 from tandem.gte.tokenizer import TextTokenizer, load_tokenizer
@@ -129,10 +129,16 @@ def load_encoder(
     return Encoder(
         network=load_bert(model_dir, load_bert_config(model_dir), pooling, precision, device)
         if config.is_bert
-        else load_transformers(model_dir, pooling, precision, device),
+        else _load_transformers(model_dir, pooling, precision, device),
         precision=precision,
         device=device,
         pad_id=config.pad_id,
         # Our network on a CPU pays nothing for many small groups, so it runs without any padding.
         padding_share=0.0 if is_packed else PADDING_SHARE,
     )
+
+
+def _load_transformers(model_dir: Path, pooling: Pooling, precision: Precision, device: torch.device) -> nn.Module:
+    from tandem.gte.fallback import load_transformers  # slow to import, and rarely needed
+
+    return load_transformers(model_dir, pooling, precision, device)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import dispatch_model
 from torch import Tensor, nn
 from transformers import AutoModel
 
 from tandem.core.errors import ModelError
 from tandem.gte.modeling import TokenGroup
 from tandem.gte.pooling import Pooling
+from tandem.nn.device import place
 from tandem.nn.linear import pack_linears
 from tandem.nn.precision import Precision
 
@@ -67,7 +67,7 @@ def load_transformers(
         raise ModelError(f"{model_dir}: {model.config.model_type} is an encoder-decoder; only encoders are supported")
     model.requires_grad_(False).eval()
     pack_linears(model, precision, device)
-    return TransformersEmbedder(dispatch_model(model, {"": device}), pooling)
+    return TransformersEmbedder(place(model, device), pooling)
 
 
 def _check_report(model_dir: Path, report: dict[str, Any]) -> None:

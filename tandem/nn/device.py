@@ -7,13 +7,27 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
+from torch import nn
 
 from tandem.core.errors import SettingsError
 from tandem.nn.precision import Precision, check_precision, has_fast_bfloat16
 
 _GAIN_WANTED = 1.1  # bfloat16 gives up some accuracy: it must be faster by a tenth at least
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def place(model: M, device: torch.device) -> M:
+    """Put a model that was built on the CPU onto a device, with accelerate; returns it."""
+    if device.type == "cpu":
+        return model
+    from accelerate import dispatch_model  # slow to import, and not needed where a model lies already
+
+    placed: M = dispatch_model(model, {"": device})
+    return placed
 
 
 def choose_device(wanted: str) -> torch.device:

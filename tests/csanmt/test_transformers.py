@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,9 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import tandem.csanmt  # noqa: F401 - registers the model
 from tandem.core.errors import InvalidRequestError
+from tandem.csanmt.auto import CsanmtForConditionalGeneration
 from tandem.csanmt.convert import convert
-from tandem.csanmt.modeling import CsanmtForConditionalGeneration
+from tests.conftest import ROOT
 from tests.csanmt.support import demo, fixture_model
 
 
@@ -104,8 +107,28 @@ def test_saving_and_loading_again_changes_nothing(converted: Path, model: torch.
 
 @pytest.mark.parametrize("kind", ["abs_shared", "abs_unshared"])
 def test_shared_matrices_are_one_parameter(kind: str, tmp_path: Path) -> None:
-    fixture_model(kind).save_pretrained(tmp_path)
+    network = fixture_model(kind)
+    model = CsanmtForConditionalGeneration(network.config)
+    model.load_state_dict(network.state_dict())
+    model.save_pretrained(tmp_path)
     again = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
     assert again.output_projection.weight is again.target_embedding.weight
     assert (again.source_embedding.weight is again.target_embedding.weight) == (kind == "abs_shared")
     assert torch.equal(again.source_embedding.weight, fixture_model(kind).source_embedding.weight)
+
+
+@pytest.mark.parametrize("name", ["AutoConfig", "AutoTokenizer", "AutoModelForSeq2SeqLM", "PreTrainedModel"])
+@pytest.mark.parametrize("order", [("tandem.csanmt", "transformers"), ("transformers", "tandem.csanmt")])
+def test_transformers_knows_the_model_whatever_is_imported_first(order: tuple[str, str], name: str) -> None:
+    imports = {"tandem.csanmt": "import tandem.csanmt", "transformers": f"from transformers import {name}"}
+    program = f"""
+{imports[order[0]]}
+{imports[order[1]]}
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING
+from tandem.csanmt.configuration import CsanmtConfig
+assert type(AutoConfig.for_model("csanmt")) is CsanmtConfig
+assert TOKENIZER_MAPPING[CsanmtConfig].__name__ == "CsanmtTokenizer"
+assert AutoModelForSeq2SeqLM._model_mapping[CsanmtConfig].__name__ == "CsanmtForConditionalGeneration"
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
