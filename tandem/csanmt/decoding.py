@@ -201,9 +201,9 @@ class Search:
     def clear(self) -> None:
         """Drop all rows and give their memory back."""
         self._live.clear()
-        self._rows.release()
         if self._graphs is not None:
             self._graphs.clear()
+        self._rows.release()
 
     # -- memory and recorded steps -----------------------------------------------------------------------------------
 

@@ -162,8 +162,9 @@ class TranslationEngine:
         """Drop everything live and give the items back. See `Engine`."""
         items = self.live()
         self._waiting.clear()
-        for search in self._searches(Priority.BULK, precise=True):
-            search.clear()
+        with torch.inference_mode():
+            for search in self._searches(Priority.BULK, precise=True):
+                search.clear()
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         return items
