@@ -33,6 +33,8 @@ from tandem.csanmt.configuration import OFFICIAL_FILE
 from tandem.csanmt.convert import convert
 from tandem.csanmt.decoding import DecodingOptions
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
+from tandem.csanmt.graphs import CudaRecorder
+from tandem.csanmt.memory import MemoryPlan
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
 from tandem.csanmt.tokenizer import Tokenizer
@@ -240,6 +242,9 @@ def load_translator(name: str, settings: Settings, device: torch.device) -> Tran
         if precision is Precision.FLOAT32
         else partial(_place_translator, model_dir, Precision.FLOAT32, device),
     )
+    if device.type == "cuda" and settings.cuda_graphs == "auto":
+        _record_steps(engine, device)
+    LOGGER.info("%s: %s", name, describe_plan(engine.memory()))
     _warm_up(engine, device)
     files = sorted(path for path in model_dir.iterdir() if path.is_file())
     fingerprint = compute_fingerprint(model_dir, files, precision.value, str(options), tandem.__version__)
@@ -251,6 +256,28 @@ def _place_translator(model_dir: Path, precision: Precision, device: torch.devic
     model = place(load_model(model_dir, dtype), device)
     pack_model(model, precision, device)
     return model
+
+
+def _record_steps(engine: TranslationEngine, device: torch.device) -> None:
+    """Let an engine replay its steps.
+
+    Raises:
+        SettingsError: The caches that this claims do not fit onto the GPU.
+    """
+    try:
+        engine.record_steps(CudaRecorder(device))
+    except torch.cuda.OutOfMemoryError as error:
+        needed = describe_plan(engine.memory())
+        raise SettingsError(
+            f"MAX_BATCH_SIZE and MAX_BATCH_TOKENS ask for more than the GPU has ({needed}); lower them, or set "
+            "CUDA_GRAPHS=off to let the caches grow as sentences come"
+        ) from error
+
+
+def describe_plan(plan: MemoryPlan) -> str:
+    """Return the most memory that a translator takes under the limits, in words."""
+    parts = f"weights {plan.weights / 1e9:.2f}, caches {plan.caches / 1e9:.2f}, working memory {plan.working / 1e9:.2f}"
+    return f"at most {plan.total / 1e9:.2f} GB: {parts}"
 
 
 def _measure_translator(model_dir: Path, device: torch.device, precision: Precision) -> float:

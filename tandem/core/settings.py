@@ -49,6 +49,11 @@ class Settings(BaseModel):
         description="What matrices are multiplied in. auto: float16 on CUDA; on a CPU bfloat16 where the hardware "
         "multiplies it and it measures faster, else float32.",
     )
+    cuda_graphs: Literal["auto", "off"] = Field(
+        "auto",
+        description="auto replays recorded decoding steps on CUDA and claims the memory of their caches at the start; "
+        "off runs every step anew and lets the caches grow.",
+    )
     threads: int = Field(
         0,
         ge=0,

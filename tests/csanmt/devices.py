@@ -148,8 +148,8 @@ class _Tape(TorchDispatchMode):
             return made.get(id(tensor), tensor)
 
         for func, args, kwargs, recorded in self._calls:
-            args, kwargs = tree_map_only(Tensor, current, (args, kwargs))
-            out = func(*args, **kwargs)  # type: ignore[operator]
+            now_args, now_kwargs = tree_map_only(Tensor, current, (args, kwargs))
+            out = func(*now_args, **now_kwargs)  # type: ignore[operator]
             for before, now in zip(tree_leaves(recorded), tree_leaves(out), strict=True):
                 made[id(before)] = now
 
