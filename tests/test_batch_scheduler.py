@@ -560,6 +560,41 @@ def test_people_who_come_one_after_the_other_do_not_starve_bulk_rows():
     assert [at_least for at_least, _ in engine.calls.steps].count(BULK) == len(engine.calls.steps) // 10
 
 
+# Gathering
+
+
+def slow_engine(steps):
+    engine = FakeEngine(steps=steps, clock=FakeClock())
+    engine.seconds_per_call = 0.004
+    return engine
+
+
+def test_those_who_come_one_by_one_while_many_run_are_admitted_together():
+    engine = slow_engine(lambda i: 3 if i.ids[0] >= 100 else 1000)
+    scheduler = make(engine, engine.clock)
+    scheduler.submit_many(items(20))
+    scheduler.turn()
+    engine.calls.admitted.clear()
+    late = []
+    for n in range(30):
+        late.append(scheduler.submit(item(100 + n)))
+        scheduler.turn()
+    # 20 rows would stand still for each of 30 admissions.
+    assert 3 <= len(engine.calls.admitted) <= 7
+    while not all(future.done() for future in late):
+        scheduler.turn()
+
+
+def test_the_first_to_come_is_not_held_and_neither_is_a_person_beside_a_list():
+    engine = slow_engine(1000)
+    scheduler = make(engine, engine.clock)
+    scheduler.submit_many(bulk_items(4))
+    scheduler.turn()
+    scheduler.submit(item(1))
+    scheduler.turn()
+    assert engine.calls.admitted[1] == [(1,)]
+
+
 # Whole batches
 
 

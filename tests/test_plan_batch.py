@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from batch_scheduler import BatchPolicy, plan_batch
 from tandem.core.errors import SettingsError
-from tandem.core.planning import FREE_PADDING_TOKENS, BulkPace, TokenCeiling, padded_tokens
+from tandem.core.planning import FREE_PADDING_TOKENS, BulkPace, Gathering, TokenCeiling, padded_tokens
 from tandem.core.types import Budget, Item, Priority
 
 AMPLE = {priority: Budget(10_000, 10_000_000) for priority in Priority}
@@ -268,3 +268,39 @@ def test_pieces_shrink_at_once_but_never_below_what_a_product_needs():
         pace.note(pace.tokens, 1.0)
     pace.note(100, 2000.0)
     assert pace.tokens == 64
+
+
+# Gathering
+
+
+def test_items_wait_together_as_long_as_an_admission_would_hold_up_what_runs():
+    gathering = Gathering()
+    gathering.note_admission(64, 8.0)  # of which half would be there for a single token too
+    arrivals, held = [1, 2, 3, 4, 5], []
+    for items in arrivals:
+        held.append(not gathering.is_complete(items, running=15))
+        gathering.note_step(10.0)
+    # 15 rows x 4 ms = 60 ms are 10 + 20 + 30; the admission of the fourth turn ends the wait, and a new one begins.
+    assert held == [True, True, True, False, True]
+
+
+@given(st.integers(1, 50), st.integers(0, 50))
+def test_nothing_is_held_while_nothing_runs_or_nothing_is_known(items, running):
+    gathering = Gathering()
+    assert gathering.is_complete(items, running)
+    gathering.note_admission(64, 8.0)
+    assert gathering.is_complete(items, 0)
+
+
+def test_a_slow_admission_is_forgotten_at_once_and_a_fast_one_soon():
+    gathering = Gathering()
+    for duration_ms in (100.0, 1.0):
+        gathering.note_admission(0, duration_ms)
+    gathering.is_complete(1, running=2)
+    gathering.note_step(2.0)
+    assert gathering.is_complete(1, running=2)
+    for _ in range(20):
+        gathering.note_admission(0, 5.0)
+    gathering.is_complete(1, running=2)
+    gathering.note_step(9.0)
+    assert not gathering.is_complete(1, running=2)

@@ -15,9 +15,10 @@ FREE_PADDING_TOKENS = 256
 _CEILING_GROWTH = 1.25
 # A factor of 7,500: by then the ceiling has nothing to do with the day's memory any more.
 _MAX_RISES = 40
-# Below so many rows a matrix product no longer uses a processor well: smaller pieces would cost bulk work its speed.
+# Below so many rows a matrix product no longer uses a processor well: its time is that of reading the weights.
 _SMALLEST_PIECE_TOKENS = 64
 _PIECE_MS = 20.0
+_FORGETTING = 1.1  # growth of a shortest time with every measurement that does not confirm it
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,51 @@ class BulkPace:
         """
         fitting = tokens * _PIECE_MS / duration_ms if duration_ms > 0 else math.inf
         self.tokens = int(max(_SMALLEST_PIECE_TOKENS, min(fitting, 2 * self.tokens)))
+
+
+class Gathering:
+    """Whether items that could join what runs wait for others first: each admission holds up all running rows.
+
+    They wait until they have waited, together, as long as an admission would hold up the running rows, together. That
+    is never more than twice what the best choice would cost that knows who comes next.
+
+    Source: Dooly, Goldman and Scott 2001, on when to acknowledge what arrives.
+    """
+
+    def __init__(self) -> None:
+        """Start without knowing what an admission takes."""
+        self._admission_ms = math.inf
+        self._held_items = 0
+        self._waited_ms = 0.0
+
+    def is_complete(self, items: int, running: int) -> bool:
+        """Say whether items are to be admitted now; otherwise they are held for another step.
+
+        Args:
+            items: That could be admitted.
+            running: Rows that would have to wait for them.
+        """
+        is_known = self._admission_ms < math.inf
+        self._held_items = items
+        if running and is_known and self._waited_ms < running * self._admission_ms:
+            return False
+        self._held_items, self._waited_ms = 0, 0.0
+        return True
+
+    def note_admission(self, tokens: int, duration_ms: float) -> None:
+        """Learn what an admission takes however few it admits.
+
+        Args:
+            tokens: Padded tokens of one.
+            duration_ms: What it took.
+        """
+        # So many tokens cost about as much again as reading the weights and starting the operations.
+        fixed_ms = duration_ms / (1 + tokens / _SMALLEST_PIECE_TOKENS)
+        self._admission_ms = min(fixed_ms, self._admission_ms * _FORGETTING)
+
+    def note_step(self, duration_ms: float) -> None:
+        """Add a step to what the held items have waited."""
+        self._waited_ms += self._held_items * duration_ms
 
 
 class TokenCeiling:

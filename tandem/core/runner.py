@@ -11,7 +11,7 @@ from typing import Generic, Literal, TypeVar
 
 from tandem.core.concurrency import DeviceLock
 from tandem.core.errors import CancelledError, DeadlineError, EngineError, TandemError
-from tandem.core.planning import BatchPolicy, BulkPace, TokenCeiling, padded_tokens, plan_batch
+from tandem.core.planning import BatchPolicy, BulkPace, Gathering, TokenCeiling, padded_tokens, plan_batch
 from tandem.core.queueing import Outcome, Ticket, WaitingRoom
 from tandem.core.types import Budget, Engine, Finished, Item, Priority, ResultT
 
@@ -120,6 +120,7 @@ class Runner(Generic[ResultT]):
         self._suspects: deque[list[Ticket[ResultT]]] = deque()
         self._plans_without_bulk = 0
         self._steps_without_bulk = 0
+        self._gathering = Gathering()
         self._pace = BulkPace()
         # Padded tokens and milliseconds of the bulk piece that was admitted last; None once the pace knows of it.
         self._piece: tuple[int, float] | None = None
@@ -232,12 +233,19 @@ class Runner(Generic[ResultT]):
             idle=not self._engine.live(),
             piece_tokens=self._pace.tokens if self._policy.pause_bulk and self._policy.continuous else None,
         )
+        if batch and not self._gathering.is_complete(len(batch), self._held_up_by(batch)):
+            batch = []
         # Bulk is passed over only when the others got something instead; a device full of bulk neglects nobody.
         if self._has_live(Priority.BULK) or any(item.priority == Priority.BULK for item in batch):
             self._plans_without_bulk = 0
         elif bulk_waits and (batch or is_paused):
             self._plans_without_bulk += 1
         return batch
+
+    def _held_up_by(self, batch: Sequence[Item]) -> int:
+        """Return how many running rows would wait for a batch's admission, without those that pause for it anyway."""
+        least = min(item.priority for item in batch) if self._policy.pause_bulk else Priority.BULK
+        return sum(item.priority >= least for item in self.live)
 
     def _has_live(self, priority: Priority) -> bool:
         return any(item.priority == priority for item in self.live)
@@ -276,6 +284,7 @@ class Runner(Generic[ResultT]):
         tokens, padded = sum(item.length for item in items), padded_tokens(items)
         self.tally.update(batches=1, admitted=len(items), tokens=tokens, padded_tokens=padded)
         self.queue_ms += sum(waits)
+        self._gathering.note_admission(padded, duration_ms)
         if items[0].priority == Priority.BULK:
             self._piece = (padded, duration_ms)
         self._tell(
@@ -306,6 +315,7 @@ class Runner(Generic[ResultT]):
         finished, failure, duration_ms = self._attempt(self._engine.step, at_least)
         if failure is None:
             self.tally["steps"] += 1
+            self._gathering.note_step(duration_ms)
             self._tell("stepped", items=len(self.live), duration_ms=duration_ms)
             self._resolve(finished)
             if at_least == Priority.BULK:
