@@ -22,6 +22,7 @@ from tandem.core.logs import set_up_logging
 from tandem.core.metrics import Metrics
 from tandem.core.settings import Settings, load_settings
 from tandem.services.prediction import PredictionService
+from tandem.services.recent import RecentResults
 from tandem.services.translation import TranslationService
 from tandem.services.translation_model import ModelFacts, TranslationModel
 from tandem.web.deepl import build_deepl
@@ -116,7 +117,9 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
     _add_gauges(runtime.metrics, schedulers, lambda: describe_memory_gb(device))
     return Services(
         translation=TranslationService(
-            [build_translation_model(*pair, cache, settings) for pair in translators.values()], settings.bulk_segments
+            [build_translation_model(*pair, cache, settings) for pair in translators.values()],
+            settings.bulk_segments,
+            RecentResults(settings.cache_ttl_s if settings.redis_url or settings.memory_cache_bytes else 0),
         ),
         prediction=PredictionService(
             models.embedder.tokenizer,

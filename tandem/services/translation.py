@@ -11,6 +11,7 @@ from tandem.core.concurrency import run_native
 from tandem.core.errors import UnprocessableError
 from tandem.services.computing import Times
 from tandem.services.patience import Patience
+from tandem.services.recent import RecentResults
 from tandem.services.requests import TranslatedSegment, TranslateRequest, TranslateResult
 from tandem.services.routing import Route, Router
 from tandem.services.translation_model import (
@@ -35,12 +36,16 @@ class TranslationService:
     Args:
         models: One a direction.
         bulk_segments: A request with more uncached segments than this is bulk work.
+        recent: Results of the last while; None keeps none.
     """
 
-    def __init__(self, models: Sequence[TranslationModel], bulk_segments: int) -> None:
+    def __init__(
+        self, models: Sequence[TranslationModel], bulk_segments: int, recent: RecentResults | None = None
+    ) -> None:
         """Index the directions."""
         self._router = Router(models)
         self._bulk_segments = bulk_segments
+        self._recent = recent or RecentResults(0)
 
     @property
     def directions(self) -> list[tuple[str, str]]:
@@ -53,12 +58,16 @@ class TranslationService:
         Raises:
             TandemError: See `stream`.
         """
+        found = self._recent.find(request)
+        if found is not None:
+            return found
         steps = self.stream(request, patience)
         while True:
             try:
                 next(steps)
             except StopIteration as done:
                 result: TranslateResult = done.value
+                self._recent.keep(request, result)
                 return result
 
     def stream(
