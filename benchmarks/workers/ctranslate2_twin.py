@@ -32,13 +32,15 @@ def _build() -> dict[str, Callable[..., Any]]:
     parser.add_argument("out", type=Path, help="where CTranslate2's model is, or is made")
     parser.add_argument("compute_type")
     parser.add_argument("threads", type=int)
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     config = json.loads((arguments.model / "config.json").read_text(encoding="utf-8"))
     if not (arguments.out / "config.json").is_file():
         _convert(arguments.model, arguments.out, config)
     translator = ctranslate2.Translator(
-        str(arguments.out), device="cpu", compute_type=arguments.compute_type, intra_threads=arguments.threads
-    )
+        str(arguments.out), device=arguments.device, compute_type=arguments.compute_type,
+        intra_threads=arguments.threads,
+    )  # fmt: skip
     return _commands(translator, vocabulary(config["trg_vocab_size"]), config)
 
 

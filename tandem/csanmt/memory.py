@@ -20,6 +20,7 @@ _FLOAT_BYTES = 4
 _STATES, _INNER = 10, 2  # tensors of hidden and of inner size that live together while a layer encodes
 _WEIGHTS = 5  # tensors as large as the attention weights that live together in one attention
 _LOGIT_BYTES = 10  # a logit in half precision and in float32, and its exponential
+_PRODUCTS, _PRODUCT_BYTES = 1024, 128 << 10  # oneDNN keeps so many compiled ones, by shape, of at most about this size
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +31,18 @@ class MemoryPlan:
         weights: The model.
         caches: Keys, values and tables of all rows that the limits allow.
         working: What encoding, or a step, needs for a moment.
+        libraries: What oneDNN keeps of its own on a CPU: the machine code of products, for each shape that came.
     """
 
     weights: int
     caches: int
     working: int
+    libraries: int
 
     @property
     def total(self) -> int:
         """All together."""
-        return self.weights + self.caches + self.working
+        return self.weights + self.caches + self.working + self.libraries
 
 
 def plan_memory(model: CsanmtForConditionalGeneration, limits: RowLimits, beam_size: int, caches: int) -> MemoryPlan:
@@ -53,7 +56,8 @@ def plan_memory(model: CsanmtForConditionalGeneration, limits: RowLimits, beam_s
     """
     is_copied = model.device.type == "cuda"
     working = max(_encoding_bytes(model.config, limits), _step_bytes(model.config, limits, beam_size, is_copied))
-    return MemoryPlan(weight_bytes(model), caches, working)
+    libraries = _PRODUCTS * _PRODUCT_BYTES if model.device.type == "cpu" else 0
+    return MemoryPlan(weight_bytes(model), caches, working, libraries)
 
 
 def weight_bytes(model: torch.nn.Module) -> int:

@@ -92,7 +92,7 @@ class PretendCuda(TorchFunctionMode):
     """Lets tensors say that they lie on CUDA, so that the code takes the branches it takes there."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        if func is torch.Tensor.is_cuda.__get__:
+        if func == torch.Tensor.is_cuda.__get__:  # made anew each time it is asked for
             return True
         return func(*args, **(kwargs or {}))
 

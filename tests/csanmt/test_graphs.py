@@ -13,7 +13,7 @@ from tandem.core.types import Finished, Hypothesis, Item, Priority
 from tandem.csanmt.checkpoint import load_model
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
 from tandem.csanmt.graphs import StepGraphs
-from tests.csanmt.devices import TapeRecorder
+from tests.csanmt.devices import PretendCuda, TapeRecorder
 from tests.csanmt.support import (
     FIXTURES,
     KINDS,
@@ -162,3 +162,20 @@ def test_a_bucket_is_recorded_at_its_second_step_and_old_ones_are_forgotten() ->
     assert len(done) == 200
     graphs.run("a", work)
     assert recorder.warm_ups == 202, "the bucket that was not used for longest is new again"
+
+
+def test_the_attention_taken_on_cuda_translates_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, recorder = recorded()
+    ids, fused = demo("demo-zh2en").ids[:20], []
+    original = torch.nn.functional.scaled_dot_product_attention
+
+    def counting(*args: torch.Tensor, **more: torch.Tensor) -> torch.Tensor:
+        fused.append(1)
+        return original(*args, **more)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", counting)
+    with PretendCuda():
+        found = best(engine, [Item(row) for row in ids])
+    assert fused
+    assert recorder.replays > 0
+    assert [h.ids for h in found] == [h.ids for h in best(demo("demo-zh2en").engine, [Item(row) for row in ids])]
