@@ -1,5 +1,5 @@
 # Every command stands here once; README, CI and pre-commit call these.
-.PHONY: setup serve test check format load bench bench-peers gpu-check fuzz schemathesis settings
+.PHONY: setup serve test check format load bench bench-peers bench-table gpu-check fuzz schemathesis settings
 
 PYTHON := .venv/bin/python
 ARGS ?=
@@ -27,13 +27,16 @@ load: setup ## throughput and latency of a server under load
 
 bench-peers: setup ## the peers that `make bench` compares with, each in its own environment
 	mkdir -p build/peers
-	for peer in official peers; do \
+	for peer in official peers infinity; do \
 	  python3 -m venv build/peers/$$peer && \
 	  build/peers/$$peer/bin/python -m pip install --quiet -r benchmarks/requirements-$$peer.txt || exit 1; \
 	done
 
-bench: setup ## our engines beside their peers; writes benchmarks/results/latest.json
+bench: setup ## our engines beside their peers; writes benchmarks/results/latest.json and draws docs/benchmarks
 	$(PYTHON) -m benchmarks $(ARGS)
+
+bench-table: setup ## the results as Markdown, for docs/benchmarks.md
+	$(PYTHON) -m benchmarks.table $(ARGS)
 
 gpu-check: setup ## on a CUDA machine: parity and figures in a few minutes
 	$(PYTHON) -m benchmarks.gpu_check $(ARGS)

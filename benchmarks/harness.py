@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,6 +33,7 @@ class Settings:
         work_dir: Folder for made-up models and logs.
         sizes: Sentences of a request.
         clock: "wall", or "cpu" for the processor time of one thread where the machine is not idle.
+        device: "cpu", or "cuda", which workers see only then.
     """
 
     rounds: int
@@ -41,6 +42,7 @@ class Settings:
     work_dir: Path
     sizes: tuple[int, ...]
     clock: str = "wall"
+    device: str = "cpu"
 
     def peer_python(self, environment: str) -> Path:
         """Return the interpreter of a peer's virtual environment; it may not exist."""
@@ -113,7 +115,7 @@ class Worker:
         command = [str(python or sys.executable), "-m", f"benchmarks.workers.{module}", *map(str, arguments)]
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                command, cwd=ROOT, env=worker_environment(settings.threads), text=True,
+                command, cwd=ROOT, env=worker_environment(settings.threads, settings.device), text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         if self._receive() != {"ready": True}:
@@ -144,6 +146,8 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def _request(self, op: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -161,14 +165,14 @@ class Worker:
         return answer
 
 
-def worker_environment(threads: int) -> dict[str, str]:
-    """Return the environment of every worker: as many threads for each library, no GPU, no network."""
+def worker_environment(threads: int, device: str = "cpu") -> dict[str, str]:
+    """Return the environment of every worker: as many threads for each library, no network, a GPU only if asked for."""
     count = str(threads)
     names = ("OMP", "MKL", "OPENBLAS", "RAYON")
     limits = {f"{name}_NUM_THREADS": count for name in names}
     limits |= {"TF_NUM_INTRAOP_THREADS": count, "TF_NUM_INTEROP_THREADS": count}
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "true", "PYTHONUNBUFFERED": "1"}
-    offline = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+    offline = {"HF_HUB_OFFLINE": "1"} | ({"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {})
     return {**os.environ, **limits, **quiet, **offline}
 
 
@@ -226,13 +230,6 @@ def render_table(rows: Sequence[Row]) -> str:
         ).rstrip()
         for line in lines
     )
-
-
-def write_results(path: Path, machine: Mapping[str, object], rows: Sequence[Row]) -> None:
-    """Write machine and rows as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    document = {"machine": dict(machine), "rows": [asdict(row) for row in rows]}
-    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _time(median_ms: float, min_ms: float, max_ms: float) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from tandem.gte.checkpoint import SAFETENSORS_FILE, stored_shapes
 from tandem.gte.configuration import load_bert_config
 
 Array = npt.NDArray[np.float32]
+Slots = Callable[[str], Sequence[str]]
 
 TWIN_TARGET_TOKENS = 25
 _COMPLETE = ".complete"
@@ -56,18 +58,63 @@ def once(folder: Path, write: Callable[[Path], None]) -> Path:
     return folder
 
 
-def write_official_twin(folder: Path, demo_dir: Path, sizes: Mapping[str, int | bool]) -> None:
+class MadeUpVariables(Mapping[str, Array]):
+    """The variables of an official checkpoint, each made when it is asked for: they never lie in memory together.
+
+    Args:
+        config: Sizes.
+        slots: What an optimiser keeps beside a variable, in its shape: name -> endings of the names.
+    """
+
+    def __init__(self, config: CsanmtConfig, slots: Slots = lambda _: ()) -> None:
+        """Remember names and shapes."""
+        self._shapes = parameter_shapes(config)
+        self._ours = {official_name(name, config): name for name in self._shapes}
+        self._names = [f"{name}{slot}" for name in self._ours for slot in ("", *slots(name))]
+
+    def __len__(self) -> int:
+        """How many variables there are."""
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over their names."""
+        return iter(self._names)
+
+    def __getitem__(self, name: str) -> Array:
+        """Make the values of a variable, always the same ones."""
+        generator = np.random.default_rng([_SEED, zlib.crc32(name.encode())])
+        return _oriented(self._owner(name), _random(self._owner(name), self.shape(name), generator))
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a variable in our orientation."""
+        return self._shapes[self._owner(name)]
+
+    def _owner(self, name: str) -> str:
+        """Return the parameter of ours that a variable is, or whose slot it is."""
+        return self._ours.get(name) or self._ours[name.rpartition("/")[0]]
+
+
+def write_official_twin(
+    folder: Path,
+    demo_dir: Path,
+    sizes: Mapping[str, int | bool],
+    *,
+    target_tokens: int = TWIN_TARGET_TOKENS,
+    slots: Slots = lambda _: (),
+) -> None:
     """Write a checkpoint of other sizes in the official layout, with the text files of a demo model.
 
     Args:
         folder: Where to.
         demo_dir: Official layout; its codes and the beginning of its vocabularies are kept.
         sizes: Entries of the configuration's model section.
+        target_tokens: Output limit of a translation.
+        slots: What an optimiser keeps beside a variable; see `MadeUpVariables`.
     """
     official = json.loads((demo_dir / OFFICIAL_FILE).read_text(encoding="utf-8"))
     official["model"].update(sizes)
     for section in ("model", "evaluation"):
-        official[section]["max_decoded_trg_len"] = TWIN_TARGET_TOKENS
+        official[section]["max_decoded_trg_len"] = target_tokens
     (folder / OFFICIAL_FILE).write_text(json.dumps(official, indent=1), encoding="utf-8")
     for path in demo_dir.glob("bpe.*"):
         shutil.copy(path, folder)
@@ -76,7 +123,7 @@ def write_official_twin(folder: Path, demo_dir: Path, sizes: Mapping[str, int | 
     _write_vocabulary(demo_dir / config.trg_vocab_file, folder / config.trg_vocab_file, config.trg_vocab_size)
     prefix = folder / CHECKPOINT_PREFIX
     prefix.parent.mkdir()
-    write_bundle(prefix, {official_name(name, config): _oriented(name, value) for name, value in random_state(config)})
+    write_bundle(prefix, MadeUpVariables(config, slots))
 
 
 def write_twin(folder: Path, sizes: Mapping[str, int | bool]) -> None:

@@ -45,3 +45,4 @@ class Peer:
 OFFICIAL = Peer("official", "official", "modelscope")
 CTRANSLATE2 = Peer("ctranslate2", "peers", "ctranslate2")
 SENTENCE_TRANSFORMERS = Peer("sentence-transformers", "peers", "sentence_transformers")
+INFINITY = Peer("infinity", "infinity", "infinity_emb")

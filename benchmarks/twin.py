@@ -21,9 +21,10 @@ _TOLERANCE = 2e-3  # of a log-prob, after 24 layers in float32
 _SPECIAL_IDS = 2
 
 Workers = dict[str, Worker]
+Sizes = Mapping[str, int | bool]
 
 
-def measure(settings: Settings, name: str, sizes: Mapping[str, int | bool], precisions: list[Precision]) -> list[Row]:
+def measure(settings: Settings, name: str, sizes: Sizes, precisions: list[Precision]) -> list[Row]:
     """Check that the twins compute the same, then measure them.
 
     Args:

@@ -15,12 +15,14 @@ from benchmarks.protocol import serve
 def _build() -> dict[str, Callable[..., Any]]:
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
-    parser.add_argument("dtype", choices=("float32", "bfloat16"))
+    dtypes = ("float32", "float16", "bfloat16", "default")
+    parser.add_argument("dtype", choices=dtypes, help="default: as the package loads it")
     parser.add_argument("threads", type=int)
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    dtype = getattr(torch, arguments.dtype)
-    model = SentenceTransformer(arguments.model, device="cpu", model_kwargs={"dtype": dtype}, local_files_only=True)
+    options = {} if arguments.dtype == "default" else {"dtype": getattr(torch, arguments.dtype)}
+    model = SentenceTransformer(arguments.model, device=arguments.device, model_kwargs=options, local_files_only=True)
 
     def run(requests: list[list[str]]) -> int:
         return sum(len(model.encode(request, show_progress_bar=False)) for request in requests)
@@ -29,7 +31,10 @@ def _build() -> dict[str, Callable[..., Any]]:
         vectors: list[list[float]] = model.encode(texts, show_progress_bar=False).tolist()
         return vectors
 
-    return {"run": run, "encode": encode}
+    def precision() -> str:
+        return str(next(model.parameters()).dtype).removeprefix("torch.")
+
+    return {"run": run, "encode": encode, "precision": precision}
 
 
 if __name__ == "__main__":

@@ -212,23 +212,6 @@ def test_broken_converted_weights_are_named(tmp_path: Path, change: str) -> None
         load_model(tmp_path)
 
 
-MEASURE = """
-import re, sys, threading, time
-from pathlib import Path
-from tandem.csanmt.convert import main
-def anonymous():
-    return int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
-peak, stop = 0, threading.Event()
-def watch():
-    global peak
-    while not stop.wait(0.002):
-        peak = max(peak, anonymous())
-watcher = threading.Thread(target=watch); watcher.start()
-status = main(sys.argv[1:]); stop.set(); watcher.join()
-print(peak); sys.exit(status)
-"""
-
-
 def test_conversion_needs_no_more_than_the_result_and_500_mb(tmp_path: Path) -> None:
     """A checkpoint of 12 times the result's size, as the optimiser's slots make it."""
     model_dir = copy_of("abs_unshared", tmp_path)
@@ -244,8 +227,9 @@ def test_conversion_needs_no_more_than_the_result_and_500_mb(tmp_path: Path) -> 
     rewrite(model_dir, **large, **{f"{name}/Adam_{i}": weights for name in large for i in range(5)})
     out = tmp_path / "out"
     ran = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(model_dir), str(out)], capture_output=True, check=True, cwd=ROOT
-    )
+        [sys.executable, "-m", "benchmarks.workers.measured_convert", str(model_dir), str(out)],
+        capture_output=True, check=True, cwd=ROOT,
+    )  # fmt: skip
     result = (out / "model.safetensors").stat().st_size
     assert result > 290 * MB
     assert int(ran.stdout) <= result + 500 * MB
