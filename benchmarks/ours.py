@@ -38,23 +38,27 @@ class NoSemanticEncoder(nn.Module):
         return embedded.new_zeros(len(embedded), 1, embedded.shape[2])
 
 
-def load_packed(model_dir: Path, precision: Precision) -> CsanmtForConditionalGeneration:
+def load_packed(model_dir: Path, precision: Precision, device: torch.device = CPU) -> CsanmtForConditionalGeneration:
     """Load a translation model of either layout and pack it for a precision."""
-    model = load_model(model_dir)
-    pack_model(model, precision, CPU)
+    model = load_model(model_dir, precision.dtype if device.type == "cuda" else torch.float32).to(device)
+    pack_model(model, precision, device)
     return model
 
 
 def build_translator(
-    model: CsanmtForConditionalGeneration, precision: Precision, search: type[Search] | None = None
+    model: CsanmtForConditionalGeneration,
+    precision: Precision,
+    search: type[Search] | None = None,
+    limits: EngineLimits | None = None,
 ) -> TranslationEngine:
     """Build an engine around a packed model, with the model's own decoding options and another search if asked for."""
     config = model.config
     options = DecodingOptions(config.beam_size, config.lp_rate, config.max_decoded_trg_len)
     with nullcontext() if search is None else searching_with(search):
         return TranslationEngine(
-            model, prefix_index=lambda: PrefixIndex([], 0), options=options, limits=EngineLimits(), precision=precision
-        )
+            model, prefix_index=lambda: PrefixIndex([], 0), options=options, limits=limits or EngineLimits(),
+            precision=precision,
+        )  # fmt: skip
 
 
 def translate(engine: TranslationEngine, sources: Sequence[Sequence[int]]) -> list[Hypothesis]:
