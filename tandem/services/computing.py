@@ -69,6 +69,12 @@ class Pending(Generic[CallT, ResultT, ValueT]):
     value: ValueT | None
     flight: Flight[ResultT] | None
 
+    @property
+    def is_there(self) -> bool:
+        """Whether `Errand.finish` has its value without waiting."""
+        future = self.flight.future if self.flight is not None else None
+        return self.value is not None or (future is not None and future.done() and future.exception() is None)
+
 
 class Computation(Generic[CallT, ResultT, ValueT]):
     """One engine's results.

@@ -26,6 +26,8 @@ from tandem.text.joining import Joiner, utf16_offsets
 from tandem.text.plan import Segment, SegmentTask, TextPlan, plan_text
 from tandem.text.solving import Output
 
+_FED_TOGETHER = 16  # segments whose text work goes to the native thread at once
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -210,10 +212,9 @@ class _Job:
         waiting, ready = self._running, 0
         while ready < len(self._running):
             again = []
-            for run in waiting:
-                self._advance(run, errands[run.model])
-                if run.pending:
-                    again.append(run)
+            for group in _ready_groups(waiting):
+                self._advance(group, errands)
+                again += [run for run in group if run.pending]
                 while ready < len(self._running) and self._running[ready].task.result is not None:
                     yield self._place(ready, self._running[ready])
                     ready += 1
@@ -225,16 +226,15 @@ class _Job:
     def _calls(self, run: _Running) -> list[ModelCall]:
         return [run.model.call(wanted, self._request.alternatives + 1) for wanted in run.task.wanted]
 
-    def _advance(self, run: _Running, errand: OutputErrand) -> None:
-        """Feed a task what it waits for, and get what it wants next on its way."""
-        outputs = [errand.finish(pending) for pending in run.pending]
-        if outputs:
-            run.first = run.first or outputs[0]
-            self._in_text_time(run.task.feed, [_output(output) for output in outputs])
-        run.calls = self._calls(run)
-        if run.calls:
-            errand.look_up(run.calls)
-        run.pending = errand.start(run.calls) if run.calls else []
+    def _advance(self, group: Sequence[_Running], errands: Mapping[TranslationModel, OutputErrand]) -> None:
+        """Feed tasks what they wait for, and get what they want next on its way."""
+        fed = [(run, [errands[run.model].finish(pending) for pending in run.pending]) for run in group]
+        self._in_text_time(_feed, fed)
+        for run in group:
+            run.calls, run.pending = self._calls(run), []
+            if run.calls:
+                errands[run.model].look_up(run.calls)
+                run.pending = errands[run.model].start(run.calls)
 
     def _place(self, index: int, run: _Running) -> TranslatedSegment:
         """Give a finished segment its place in the translation."""
@@ -255,6 +255,25 @@ class _Job:
             alternatives=alternatives,
             warnings=result.warnings,
         )
+
+
+def _ready_groups(waiting: Sequence[_Running]) -> Iterator[list[_Running]]:
+    """Yield segments in order: each with those behind it that need not be waited for, so that they are fed together."""
+    start = 0
+    while start < len(waiting):
+        end = start + 1
+        # Looked at when the group is wanted: by then those before it have been waited for.
+        while end < min(len(waiting), start + _FED_TOGETHER) and all(one.is_there for one in waiting[end].pending):
+            end += 1
+        yield list(waiting[start:end])
+        start = end
+
+
+def _feed(fed: Sequence[tuple[_Running, list[ModelOutput]]]) -> None:
+    for run, outputs in fed:
+        if outputs:
+            run.first = run.first or outputs[0]
+            run.task.feed([_output(output) for output in outputs])
 
 
 def _output(output: ModelOutput) -> Output:

@@ -281,3 +281,19 @@ def test_interactive_work_is_not_extended() -> None:
     clock.now_s += 2
     with pytest.raises(DeadlineError):
         patience.wait(Future[str]())
+
+
+def test_a_pending_value_is_there_once_it_can_be_had_without_waiting(
+    computation: Computation[Call, str, str], scheduler: HandScheduler, cache: MemoryCache
+) -> None:
+    cache.set_many({"known": b"stored"}, 60)
+    with computation.open(Patience(60), Times()) as errand:
+        calls = [Call("known"), Call("new"), Call("wrong")]
+        errand.look_up(calls)
+        known, new, wrong = errand.start(calls)
+        assert known.is_there
+        assert not new.is_there
+        scheduler.futures[id(scheduler.items[0])].set_result(Outcome("done", 1.0, 2.0))
+        scheduler.futures[id(scheduler.items[1])].set_exception(EngineError("no"))
+        assert new.is_there
+        assert not wrong.is_there  # what there is, is an error: whoever waits for it gets it in its turn
