@@ -131,7 +131,7 @@ class BatchScheduler(Generic[ResultT]):
         """
         return self.submit_many([item])[0]
 
-    def submit_many(self, items: Sequence[Item]) -> list[Future[Outcome[ResultT]]]:
+    def submit_many(self, items: Sequence[Item], *, is_follow_up: bool = False) -> list[Future[Outcome[ResultT]]]:
         """Accept a request's items; those that find no place enter as places become free, and until then this blocks.
 
         Only the calling greenlet or thread waits, until the last deadline at most. When it is killed meanwhile, the
@@ -139,6 +139,7 @@ class BatchScheduler(Generic[ResultT]):
 
         Args:
             items: Not submitted before.
+            is_follow_up: They belong to a request that was accepted before, and wait for room instead of being refused.
 
         Returns:
             Their futures, in order, as `submit` gives them.
@@ -153,7 +154,7 @@ class BatchScheduler(Generic[ResultT]):
         tickets: list[Ticket[ResultT]] = [
             Ticket(item, Future(on_cancel=functools.partial(self.cancel, item)), now_s) for item in items
         ]
-        waker = self._room.enter(tickets)
+        waker = self._room.enter(tickets, is_follow_up=is_follow_up)
         if waker is not None:
             self._wait_for_entry(waker, tickets)
         return [ticket.future for ticket in tickets]

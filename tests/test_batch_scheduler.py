@@ -242,6 +242,18 @@ def test_a_request_whose_first_item_finds_no_place_is_refused_as_a_whole():
     assert engine.calls.admitted == [[(1,)]]
 
 
+def test_what_an_accepted_request_wants_next_waits_for_room_that_its_own_items_fill():
+    scheduler = make(FakeEngine(), max_queue=4, interactive_share=0.5, max_batch_size=1)
+    first = scheduler.submit_many(items(2, priority=BULK))
+    with callers(scheduler) as pool:
+        more = pool.submit(scheduler.submit_many, items(2, 10, priority=BULK), is_follow_up=True)
+        eventually(lambda: scheduler.stats().backlog == 2)
+        assert scheduler.stats().waiting == 2
+        drive(scheduler)
+        assert len(results(first + more.result(TIMEOUT_S))) == 4
+    assert scheduler.stats().refused == 0
+
+
 def test_two_large_requests_trickle_in_by_turns():
     scheduler = make(engine := FakeEngine(), max_queue=3, max_batch_size=1, interactive_share=0.34)
     with callers(scheduler) as pool:

@@ -113,11 +113,13 @@ class WaitingRoom(Generic[ResultT]):
         with self._condition:
             return dict(self._doors.counts)
 
-    def enter(self, tickets: Sequence[Ticket[ResultT]]) -> Waker | None:
+    def enter(self, tickets: Sequence[Ticket[ResultT]], *, is_follow_up: bool = False) -> Waker | None:
         """Accept a request: as many of its items as there are places, the others as places become free.
 
         Args:
             tickets: At least one.
+            is_follow_up: They belong to a request that was accepted before: it is not refused, its own items may be
+                what fills the room.
 
         Returns:
             None when all are in; otherwise what wakes the caller as soon as they are.
@@ -128,11 +130,12 @@ class WaitingRoom(Generic[ResultT]):
             ValueError: An item is here already.
         """
         with self._condition:
-            self._check(tickets)
+            self._check(tickets, is_follow_up)
             self._accepted.update((ticket.item, ticket) for ticket in tickets)
-            # Seated before anyone's backlog: the place has just been seen to be free.
-            self._seat(tickets[0])
-            backlog = _Backlog(deque(tickets[1:]))
+            backlog = _Backlog(deque(tickets))
+            if not is_follow_up:
+                # Seated before anyone's backlog: the place has just been seen to be free.
+                self._seat(backlog.tickets.popleft())
             self._backlogs.append(backlog)
             self._refill()
             self._announce()
@@ -222,13 +225,13 @@ class WaitingRoom(Generic[ResultT]):
                 self._empty_wakers.remove(waker)
             return not self._accepted
 
-    def _check(self, tickets: Sequence[Ticket[ResultT]]) -> None:
+    def _check(self, tickets: Sequence[Ticket[ResultT]], is_follow_up: bool) -> None:
         if not self._doors.is_open:
             raise NotReadyError("The service is stopping; send the request again shortly.")
         items = {ticket.item for ticket in tickets}
         if len(items) < len(tickets) or not self._accepted.keys().isdisjoint(items):
             raise ValueError("an item can be submitted only once")
-        if not self._has_place(tickets[0]):
+        if not is_follow_up and not self._has_place(tickets[0]):
             self._doors.counts["refused"] += len(tickets)
             raise OverloadedError("Too many requests are waiting; send this one again shortly.")
 

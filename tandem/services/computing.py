@@ -133,6 +133,7 @@ class Errand(Generic[CallT, ResultT, ValueT]):
         self._known: dict[str, ValueT] = {}
         self._flights: list[Flight[ResultT]] = []
         self._fills: dict[str, ValueT] = {}
+        self._is_accepted = False
 
     def __enter__(self) -> Errand[CallT, ResultT, ValueT]:
         """Begin."""
@@ -156,8 +157,10 @@ class Errand(Generic[CallT, ResultT, ValueT]):
     def start(self, calls: Sequence[CallT]) -> list[Pending[CallT, ResultT, ValueT]]:
         """Get the value of every call that was looked up on its way; equal ones are computed once.
 
+        What a request wants after its first calls were accepted waits for room: its own may be what fills the queue.
+
         Raises:
-            OverloadedError: There is no room; nothing was accepted.
+            OverloadedError: There is no room for the first calls; nothing was accepted.
             NotReadyError: The engine is draining.
         """
         wanted = {call.key: call for call in calls if call.key not in self._known}
@@ -169,9 +172,12 @@ class Errand(Generic[CallT, ResultT, ValueT]):
             items = self._computation.codec.build_items(new)
             for item in items:
                 item.priority, item.deadline_s = patience.priority, patience.deadline_s
-            launched = board.launch({call.key: item for call, item in zip(new, items, strict=True)})
+            launched = board.launch(
+                {call.key: item for call, item in zip(new, items, strict=True)}, is_follow_up=self._is_accepted
+            )
             self._flights += launched.values()
             flights |= launched
+        self._is_accepted = True
         for flight in flights.values():
             flight.future.add_done_callback(lambda _: patience.note_progress())
         return [Pending(call, self._known.get(call.key), flights.get(call.key)) for call in calls]

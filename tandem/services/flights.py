@@ -68,11 +68,12 @@ class FlightBoard(Generic[ResultT]):
                 self._scheduler.raise_priority(flight.item)
         return found
 
-    def launch(self, items: Mapping[str, Item]) -> dict[str, Flight[ResultT]]:
+    def launch(self, items: Mapping[str, Item], *, is_follow_up: bool = False) -> dict[str, Flight[ResultT]]:
         """Submit new items; blocks while a request larger than the waiting room trickles in.
 
         Args:
             items: Not submitted before, by key.
+            is_follow_up: They belong to a request that was accepted before, and are not refused.
 
         Returns:
             Their flights, by key.
@@ -81,7 +82,7 @@ class FlightBoard(Generic[ResultT]):
             OverloadedError: There is no room; nothing was accepted.
             NotReadyError: The scheduler is draining.
         """
-        futures = self._scheduler.submit_many(list(items.values()))
+        futures = self._scheduler.submit_many(list(items.values()), is_follow_up=is_follow_up)
         launched = {key: Flight(key, item, future) for (key, item), future in zip(items.items(), futures, strict=True)}
         with self._lock:
             self._flights.update(launched)

@@ -15,8 +15,8 @@ ResultT = TypeVar("ResultT")
 class Scheduler(Protocol[ResultT]):
     """Batches items into an engine; see `batch_scheduler.BatchScheduler`."""
 
-    def submit_many(self, items: Sequence[Item]) -> list[Future[Outcome[ResultT]]]:
-        """Accept a request's items."""
+    def submit_many(self, items: Sequence[Item], *, is_follow_up: bool = False) -> list[Future[Outcome[ResultT]]]:
+        """Accept a request's items; those of a request that was accepted before are not refused."""
         ...
 
     def cancel(self, item: Item) -> bool:

@@ -27,8 +27,8 @@ class HandScheduler:
         self.raised: list[Item] = []
         self.is_full = False
 
-    def submit_many(self, items: Sequence[Item]) -> list[Future[Outcome[str]]]:
-        if self.is_full:
+    def submit_many(self, items: Sequence[Item], *, is_follow_up: bool = False) -> list[Future[Outcome[str]]]:
+        if self.is_full and not is_follow_up:
             raise OverloadedError("full")
         self.items += items
         futures = [Future[Outcome[str]]() for _ in items]
@@ -297,3 +297,17 @@ def test_a_pending_value_is_there_once_it_can_be_had_without_waiting(
         scheduler.futures[id(scheduler.items[1])].set_exception(EngineError("no"))
         assert new.is_there
         assert not wrong.is_there  # what there is, is an error: whoever waits for it gets it in its turn
+
+
+def test_what_an_accepted_request_wants_next_is_not_refused_though_others_are(
+    computation: Computation[Call, str, str], scheduler: HandScheduler
+) -> None:
+    with computation.open(Patience(60), Times()) as errand, computation.open(Patience(60), Times()) as other:
+        errand.look_up([Call("a")])
+        errand.start([Call("a")])
+        scheduler.is_full = True
+        with pytest.raises(OverloadedError):
+            other.start([Call("b")])
+        errand.look_up([Call("a again")])
+        errand.start([Call("a again")])
+    assert len(scheduler.items) == 2
