@@ -82,7 +82,7 @@ QUESTIONS = {
     ),
     "infinity": Question(lambda plan: Found(infinity.measure(plan.settings, plan.encoder, plan.precisions)), INFINITY),
     "start": Question(lambda plan: Found(figures=start_time.measure(plan.settings.rounds, plan.settings.work_dir))),
-    "real-size": Question(lambda plan: Found(figures=real_size.measure(plan.settings.work_dir, plan.translator))),
+    "real-size": Question(lambda plan: Found(figures=list(real_size.measure(plan.settings.work_dir, plan.translator)))),
 }
 
 

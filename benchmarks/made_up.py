@@ -128,7 +128,7 @@ def write_official_twin(
 
 def write_twin(folder: Path, sizes: Mapping[str, int | bool]) -> None:
     """Write a model in our own layout whose augmentation term is exactly zero: what a plain Transformer computes."""
-    config = CsanmtConfig(**sizes, max_decoded_trg_len=TWIN_TARGET_TOKENS)
+    config = CsanmtConfig.from_dict({**sizes, "max_decoded_trg_len": TWIN_TARGET_TOKENS})
     state = {name: torch.from_numpy(value) for name, value in random_state(config)}
     for name, value in state.items():
         if ".augmentation.output." in name:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.harness import ROOT, WorkerError
@@ -26,11 +26,11 @@ QUESTION = "real size"
 _TARGET_TOKENS = 100
 _SENTENCE = "您确定要打开这45个设置吗？"
 _SPARE_GB = 0.5  # what converting may take beyond the result
-_TIMEOUT_S = 600.0
+_TIMEOUT_S = 1800.0  # measuring what suits a model of this size takes minutes
 
 
-def measure(work_dir: Path, demo_dir: Path) -> list[Answer]:
-    """Write, convert, serve, delete.
+def measure(work_dir: Path, demo_dir: Path) -> Iterator[Answer]:
+    """Write, convert, serve, delete; yields what each part gave as soon as it is known.
 
     Args:
         work_dir: Where the model lies meanwhile.
@@ -45,7 +45,8 @@ def measure(work_dir: Path, demo_dir: Path) -> list[Answer]:
     try:
         source.mkdir(parents=True)
         write_official_twin(source, demo_dir, LARGE_SIZES, target_tokens=_TARGET_TOKENS, slots=slots)
-        return [*_convert(source, converted), *_serve(folder, converted)]
+        yield from _convert(source, converted)
+        yield from _serve(folder, converted)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -123,7 +124,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     for found in measure(options.work_dir.absolute(), options.model.absolute()):
-        print(found.render())
+        print(found.render(), flush=True)
 
 
 if __name__ == "__main__":

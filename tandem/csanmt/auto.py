@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizer
 
 from tandem.csanmt import modeling
 from tandem.csanmt.checkpoint import load_config
-from tandem.csanmt.configuration import CsanmtConfig
+from tandem.csanmt.hub_configuration import CsanmtHubConfig
 from tandem.csanmt.modeling import EOS_ID
 from tandem.csanmt.tokenizer import UNKNOWN, Tokenizer
 
@@ -19,12 +19,12 @@ from tandem.csanmt.tokenizer import UNKNOWN, Tokenizer
 class CsanmtForConditionalGeneration(modeling.CsanmtForConditionalGeneration, PreTrainedModel):
     """The network with what transformers' models can do besides: loading, saving, training."""
 
-    config_class = CsanmtConfig
+    config_class = CsanmtHubConfig
     base_model_prefix = ""
     main_input_name = "input_ids"
     supports_gradient_checkpointing = False
 
-    def __init__(self, config: CsanmtConfig) -> None:
+    def __init__(self, config: CsanmtHubConfig) -> None:
         """Build the network with untrained weights."""
         PreTrainedModel.__init__(self, config)
         self._add_parts(config)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
-
-from transformers import PretrainedConfig
+from typing import Any, ClassVar
 
 from tandem.core.errors import ModelError
 
@@ -17,8 +16,11 @@ _SIZES = (
 )  # fmt: skip
 
 
-class CsanmtConfig(PretrainedConfig):
+@dataclass
+class CsanmtConfig:
     """Sizes and decoding defaults of a CSANMT model; the names are the official file's.
+
+    `tandem.csanmt.auto` makes a configuration of transformers of it, which is slow to import.
 
     Attributes:
         position_info_type: "absolute" (timing signal) or "relative", in encoder and decoder.
@@ -31,12 +33,7 @@ class CsanmtConfig(PretrainedConfig):
         src_bpe_file: Name of the file with the source's BPE codes.
     """
 
-    model_type = "csanmt"
-    attribute_map = {  # noqa: RUF012 - the base class's contract
-        "num_attention_heads": "num_heads",
-        "num_hidden_layers": "num_decoder_layers",
-        "vocab_size": "trg_vocab_size",
-    }
+    model_type: ClassVar[str] = "csanmt"
 
     hidden_size: int = 1024
     filter_size: int = 4096
@@ -57,16 +54,21 @@ class CsanmtConfig(PretrainedConfig):
     src_bpe_file: str = "bpe.zh"
     src_vocab_file: str = "src_vocab.txt"
     trg_vocab_file: str = "trg_vocab.txt"
-    is_encoder_decoder: bool = True
-    pad_token_id: int | None = 0
-    eos_token_id: int | None = 0
-    decoder_start_token_id: int | None = 0
-    tie_word_embeddings: bool = True
 
     @property
     def is_relative(self) -> bool:
         """True when encoder and decoder use relative positions instead of the timing signal."""
         return self.position_info_type == "relative"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `config.json` holds."""
+        return {"model_type": self.model_type, **asdict(self)}
+
+    @staticmethod
+    def from_dict(stored: dict[str, Any]) -> CsanmtConfig:
+        """Make a configuration of what `config.json` holds; entries that transformers added are passed over."""
+        names = {field.name for field in fields(CsanmtConfig)}
+        return CsanmtConfig(**{name: value for name, value in stored.items() if name in names})
 
 
 def load_official_config(model_dir: Path) -> CsanmtConfig:

@@ -12,25 +12,27 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-from tandem.csanmt.configuration import CsanmtConfig
-
 _AUTO = "transformers.models.auto"
 
 
 def _register_config(module: ModuleType) -> None:
-    module.AutoConfig.register(CsanmtConfig.model_type, CsanmtConfig, exist_ok=True)
+    from tandem.csanmt.hub_configuration import CsanmtHubConfig
+
+    module.AutoConfig.register(CsanmtHubConfig.model_type, CsanmtHubConfig, exist_ok=True)
 
 
 def _register_model(module: ModuleType) -> None:
     from tandem.csanmt.auto import CsanmtForConditionalGeneration
+    from tandem.csanmt.hub_configuration import CsanmtHubConfig
 
-    module.AutoModelForSeq2SeqLM.register(CsanmtConfig, CsanmtForConditionalGeneration, exist_ok=True)
+    module.AutoModelForSeq2SeqLM.register(CsanmtHubConfig, CsanmtForConditionalGeneration, exist_ok=True)
 
 
 def _register_tokenizer(module: ModuleType) -> None:
     from tandem.csanmt.auto import CsanmtTokenizer
+    from tandem.csanmt.hub_configuration import CsanmtHubConfig
 
-    module.AutoTokenizer.register(CsanmtConfig, tokenizer_class=CsanmtTokenizer, exist_ok=True)
+    module.AutoTokenizer.register(CsanmtHubConfig, tokenizer_class=CsanmtTokenizer, exist_ok=True)
 
 
 _ACTIONS: dict[str, Callable[[ModuleType], None]] = {

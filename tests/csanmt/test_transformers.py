@@ -15,6 +15,7 @@ import tandem.csanmt  # noqa: F401 - registers the model
 from tandem.core.errors import InvalidRequestError
 from tandem.csanmt.auto import CsanmtForConditionalGeneration
 from tandem.csanmt.convert import convert
+from tandem.csanmt.hub_configuration import CsanmtHubConfig
 from tests.conftest import ROOT
 from tests.csanmt.support import demo, fixture_model
 
@@ -108,7 +109,7 @@ def test_saving_and_loading_again_changes_nothing(converted: Path, model: torch.
 @pytest.mark.parametrize("kind", ["abs_shared", "abs_unshared"])
 def test_shared_matrices_are_one_parameter(kind: str, tmp_path: Path) -> None:
     network = fixture_model(kind)
-    model = CsanmtForConditionalGeneration(network.config)
+    model = CsanmtForConditionalGeneration(CsanmtHubConfig.from_dict(network.config.to_dict()))
     model.load_state_dict(network.state_dict())
     model.save_pretrained(tmp_path)
     again = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
@@ -126,9 +127,9 @@ def test_transformers_knows_the_model_whatever_is_imported_first(order: tuple[st
 {imports[order[1]]}
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING
-from tandem.csanmt.configuration import CsanmtConfig
-assert type(AutoConfig.for_model("csanmt")) is CsanmtConfig
-assert TOKENIZER_MAPPING[CsanmtConfig].__name__ == "CsanmtTokenizer"
-assert AutoModelForSeq2SeqLM._model_mapping[CsanmtConfig].__name__ == "CsanmtForConditionalGeneration"
+from tandem.csanmt.hub_configuration import CsanmtHubConfig
+assert type(AutoConfig.for_model("csanmt")) is CsanmtHubConfig
+assert TOKENIZER_MAPPING[CsanmtHubConfig].__name__ == "CsanmtTokenizer"
+assert AutoModelForSeq2SeqLM._model_mapping[CsanmtHubConfig].__name__ == "CsanmtForConditionalGeneration"
 """
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
