@@ -548,16 +548,30 @@ def test_where_bulk_rides_along_it_is_not_cut_into_pieces():
     assert [len(batch) for batch in engine.calls.admitted] == [32]
 
 
-def test_bulk_rows_that_just_ran_alone_are_owed_no_step_by_the_next_person():
-    scheduler = make(engine := FakeEngine(steps=lambda i: 6 if i.priority else 1000))
+def test_a_list_that_had_the_device_to_itself_waits_longer_for_a_person_but_not_for_ever():
+    scheduler = make(engine := FakeEngine(steps=lambda i: 200 if i.priority else 1000))
+    scheduler.submit(item(1, priority=BULK))
+    for _ in range(50):
+        scheduler.turn()
+    engine.calls.steps.clear()
+    page = scheduler.submit(item(2))
+    while not page.done():
+        scheduler.turn()
+    bulk_steps = [n for n, (at_least, _) in enumerate(engine.calls.steps) if at_least == BULK]
+    assert bulk_steps[:3] == [90, 100, 110]
+
+
+def test_a_person_who_comes_now_and_then_never_waits_for_a_step_of_a_list():
+    scheduler = make(engine := FakeEngine(steps=lambda i: 20 if i.priority else 10_000))
     scheduler.submit(item(1, priority=BULK))
     for n in range(5):
-        scheduler.turn()
+        for _ in range(10):
+            scheduler.turn()
         engine.calls.steps.clear()
         page = scheduler.submit(item(2 + n))
         while not page.done():
             scheduler.turn()
-        assert [at_least for at_least, _ in engine.calls.steps] == [INTERACTIVE] * 6
+        assert [at_least for at_least, _ in engine.calls.steps] == [INTERACTIVE] * 20
 
 
 def test_people_who_come_one_after_the_other_do_not_starve_bulk_rows():

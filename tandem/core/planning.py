@@ -37,8 +37,8 @@ class BatchPolicy:
             its last item. Only for comparison: it is slower.
         pause_bulk: Bulk rows stand still while interactive ones run, and bulk items are admitted in pieces of a few
             milliseconds (a CPU); False lets them ride along (a GPU).
-        bulk_every: With `pause_bulk`, one step in so many includes bulk rows; in any case, bulk items that nothing has
-            been done for lead the plan after one turn less than that.
+        bulk_every: With `pause_bulk`, one step in so many includes bulk rows, counted over the last `bulk_every` of
+            theirs; in any case, bulk items that nothing has been done for lead the plan after one turn less than that.
         recovery_s: After memory ran out, the lowered ceiling is raised by a quarter every so many seconds.
     """
 

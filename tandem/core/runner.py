@@ -119,7 +119,7 @@ class Runner(Generic[ResultT]):
         # Groups under suspicion after a failure: each runs with nobody else, in halves of itself when it fails again.
         self._suspects: deque[list[Ticket[ResultT]]] = deque()
         self._plans_without_bulk = 0
-        self._steps_without_bulk = 0
+        self._steps_before_bulk = 0
         self._gathering = Gathering()
         self._pace = BulkPace()
         # Padded tokens and milliseconds of the bulk piece that was admitted last; None once the pace knows of it.
@@ -331,14 +331,19 @@ class Runner(Generic[ResultT]):
             self._pace.note(tokens, admission_ms + (0.0 if self._has_live(Priority.BULK) else step_ms))
 
     def _step_priority(self) -> Priority:
-        if not self._policy.pause_bulk or not self._has_live(Priority.INTERACTIVE):
-            # Counted anew in each pause: bulk rows that have just run alone are not owed a step.
-            self._steps_without_bulk = 0
-            return Priority.BULK
-        self._steps_without_bulk = self._steps_without_bulk + 1 if self._has_live(Priority.BULK) else 0
-        if self._steps_without_bulk < self._policy.bulk_every:
-            return Priority.INTERACTIVE
-        self._steps_without_bulk = 0
+        """Let bulk rows pause beside interactive ones, but have one step in `bulk_every`.
+
+        Steps that bulk rows had before count too, `bulk_every` of them at most: a person who comes now and then is not
+        made to wait for a list that has had the device to itself until now.
+        """
+        earned = self._policy.bulk_every - 1
+        if self._policy.pause_bulk and self._has_live(Priority.INTERACTIVE):
+            if not self._has_live(Priority.BULK):
+                return Priority.INTERACTIVE
+            if self._steps_before_bulk > 0:
+                self._steps_before_bulk -= 1
+                return Priority.INTERACTIVE
+        self._steps_before_bulk = min(self._steps_before_bulk + earned, earned * self._policy.bulk_every)
         return Priority.BULK
 
     def _restart(self, failure: _Failure) -> None:
