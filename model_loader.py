@@ -37,7 +37,7 @@ from tandem.csanmt.graphs import CudaRecorder
 from tandem.csanmt.memory import MemoryPlan
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
-from tandem.csanmt.tokenizer import Tokenizer
+from tandem.csanmt.tokenizer import Tokenizer, keep_dictionary
 from tandem.gte.embedder import Embedder, load_embedder
 from tandem.nn.device import choose_device, choose_precision, choose_threads, place, time_rounds
 from tandem.nn.precision import Precision
@@ -352,6 +352,7 @@ def load_models(settings: Settings, on_stage: Stage = lambda _: None) -> LoadedM
     if device.type == "cpu":
         torch.set_num_threads(settings.threads or _choose_threads(settings, device))
         LOGGER.info("threads: %d", torch.get_num_threads())
+    keep_dictionary(settings.cache_dir)
     translators: dict[tuple[str, str], Translator] = {}
     for name in translator_names(settings.translation_model):
         on_stage(f"loading {name}")

@@ -29,3 +29,4 @@ def test_a_server_with_the_demo_models_imports_nothing_that_it_does_not_need(tmp
         [sys.executable, "-c", _PROGRAM, *_SLOW], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
     assert ended.stdout.strip().splitlines()[-1] == "[]"
+    assert (tmp_path / "jieba.cache").is_file()  # the next start finds the word splitter's dictionary ready

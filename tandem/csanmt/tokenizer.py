@@ -158,6 +158,15 @@ class Tokenizer:
         return words
 
 
+def keep_dictionary(folder: Path) -> None:
+    """Have the word splitter keep its dictionary in a folder, made ready: making it anew takes longer.
+
+    Without this it keeps it among the system's temporary files, which a restarted machine or container no longer has.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    jieba.dt.tmp_dir = str(folder)
+
+
 def _until_end(ids: Sequence[int]) -> list[int]:
     return list(takewhile(lambda token_id: token_id != EOS_ID, ids))
 
