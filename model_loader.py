@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
 from filelock import FileLock
@@ -28,12 +28,13 @@ from tandem.core.errors import ModelError, SettingsError, TandemError
 from tandem.core.fingerprint import compute_fingerprint
 from tandem.core.settings import ROOT, Settings, load_settings
 from tandem.core.types import Item, Priority
+from tandem.csanmt.backend import make_kernels
 from tandem.csanmt.checkpoint import CHECKPOINT_PREFIX, is_official, load_config, load_model
 from tandem.csanmt.configuration import OFFICIAL_FILE
 from tandem.csanmt.convert import convert
-from tandem.csanmt.decoding import DecodingOptions
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
 from tandem.csanmt.graphs import CudaRecorder
+from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.memory import MemoryPlan
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
@@ -41,6 +42,9 @@ from tandem.csanmt.tokenizer import Tokenizer, keep_dictionary
 from tandem.gte.embedder import Embedder, load_embedder
 from tandem.nn.device import choose_device, choose_precision, choose_threads, place, time_rounds
 from tandem.nn.precision import Precision
+
+if TYPE_CHECKING:
+    from tandem.csanmt.kernel_search import Kernels
 
 LOGGER = logging.getLogger("tandem.models")
 DEMO = "demo"
@@ -227,20 +231,23 @@ def load_translator(name: str, settings: Settings, device: torch.device) -> Tran
     """
     model_dir = prepare_translator(name, settings, device)
     config = load_config(model_dir)
-    measure = partial(_measure_translator, model_dir, device)
+    measure = partial(_measure_translator, model_dir, device, settings)
     precision = _choose_precision(name, settings, device, measure)
     options = DecodingOptions(config.beam_size, config.lp_rate, config.max_decoded_trg_len)
     tokenizer = Tokenizer(model_dir, config)
     tokenizer.encode("你好")  # loads the word splitter's dictionary
+    limits = EngineLimits(settings.max_batch_size, settings.max_batch_tokens)
+    model, kernels = _place_translator(model_dir, precision, device, settings)
     engine = TranslationEngine(
-        _place_translator(model_dir, precision, device),
+        model,
         prefix_index=lambda: tokenizer.prefix_index,
         options=options,
-        limits=EngineLimits(settings.max_batch_size, settings.max_batch_tokens),
+        limits=limits,
         precision=precision,
         precise=None
         if precision is Precision.FLOAT32
-        else partial(_place_translator, model_dir, Precision.FLOAT32, device),
+        else lambda: _place_translator(model_dir, Precision.FLOAT32, device)[0],
+        kernels=kernels,
     )
     if device.type == "cuda" and settings.cuda_graphs == "auto":
         _record_steps(engine, device)
@@ -251,11 +258,18 @@ def load_translator(name: str, settings: Settings, device: torch.device) -> Tran
     return Translator(name, tokenizer, engine, options, fingerprint, precision, device, name in DEMO_TRANSLATORS)
 
 
-def _place_translator(model_dir: Path, precision: Precision, device: torch.device) -> CsanmtForConditionalGeneration:
+def _place_translator(
+    model_dir: Path, precision: Precision, device: torch.device, settings: Settings | None = None
+) -> tuple[CsanmtForConditionalGeneration, Kernels | None]:
+    """Load a model onto its device and pack it; with settings also for the kernels, where they can compute."""
     dtype = precision.dtype if device.type == "cuda" else torch.float32
     model = place(load_model(model_dir, dtype), device)
+    kernels = None
+    if settings is not None:
+        longest = EngineLimits().source_tokens
+        kernels = make_kernels(model, precision, longest, settings.threads, settings.cache_dir)
     pack_model(model, precision, device)
-    return model
+    return model, kernels
 
 
 def _record_steps(engine: TranslationEngine, device: torch.device) -> None:
@@ -276,18 +290,23 @@ def _record_steps(engine: TranslationEngine, device: torch.device) -> None:
 
 def describe_plan(plan: MemoryPlan) -> str:
     """Return the most memory that a translator takes under the limits, in words."""
-    parts = f"weights {plan.weights / 1e9:.2f}, caches {plan.caches / 1e9:.2f}, working memory {plan.working / 1e9:.2f}"
+    working = plan.working + plan.libraries
+    parts = f"weights {plan.weights / 1e9:.2f}, caches {plan.caches / 1e9:.2f}, working memory {working / 1e9:.2f}"
     return f"at most {plan.total / 1e9:.2f} GB: {parts}"
 
 
-def _measure_translator(model_dir: Path, device: torch.device, precision: Precision) -> float:
-    """Return the seconds of a few steps of a few sentences."""
+def _measure_translator(
+    model_dir: Path, device: torch.device, settings: Settings | None, precision: Precision
+) -> float:
+    """Return the seconds of a few steps of a few sentences; with settings by the kernels, where they can compute."""
+    model, kernels = _place_translator(model_dir, precision, device, settings)
     engine = TranslationEngine(
-        _place_translator(model_dir, precision, device),
+        model,
         prefix_index=lambda: Tokenizer(model_dir, load_config(model_dir)).prefix_index,
         options=DecodingOptions(),
         limits=EngineLimits(),
         precision=precision,
+        kernels=kernels,
     )
 
     def work() -> None:
@@ -379,7 +398,7 @@ def _choose_threads(settings: Settings, device: torch.device) -> int:
 
     def measure(threads: int) -> float:
         torch.set_num_threads(threads)
-        return _measure_translator(model_dir, device, Precision.FLOAT32)
+        return _measure_translator(model_dir, device, None, Precision.FLOAT32)
 
     return choose_threads(model=name, notes=settings.cache_dir / _NOTES, measure=measure)
 

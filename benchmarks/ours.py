@@ -15,8 +15,9 @@ from tandem.core.planning import BatchPolicy, plan_batch
 from tandem.core.types import Engine, Finished, Hypothesis, Item, Priority
 from tandem.csanmt.checkpoint import load_config, load_model
 from tandem.csanmt.constraints import PrefixIndex
-from tandem.csanmt.decoding import DecodingOptions, Search
+from tandem.csanmt.decoding import Search
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
+from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
 from tandem.nn.precision import Precision, has_fast_bfloat16

@@ -17,7 +17,7 @@ from benchmarks.made_up import BASE_SIZES, TWIN_TARGET_TOKENS, once, write_twin
 from benchmarks.ours import CPU, load_packed, precisions
 from benchmarks.twin import random_sources
 from tandem.core.types import Item
-from tandem.csanmt.decoding import DecodingOptions
+from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.nn.precision import Precision, autocast
 

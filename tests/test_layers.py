@@ -16,7 +16,7 @@ LEVELS = [
     {"tandem.services"},
     {"tandem.documents"},
     {"tandem.text", "tandem.csanmt", "tandem.gte", "cache", "batch_scheduler"},
-    {"tandem.nn"},
+    {"tandem.nn", "tandem.compiled"},
     {"tandem.core"},
 ]
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
@@ -29,6 +29,8 @@ AT_HOME = {
     "redis": {"cache"},
     "gevent": {"tandem.core.concurrency", "tandem.core.import_locks"},
     "jieba": {"tandem.csanmt"},
+    "numba": {"tandem.compiled"},
+    "llvmlite": {"tandem.compiled"},
     "prometheus_client": {"tandem.core.metrics"},
 }
 

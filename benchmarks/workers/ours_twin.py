@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from benchmarks.forced import EndlessSearch, ForcedSearch
 from benchmarks.ours import NoSemanticEncoder, build_translator, load_packed, translate
 from benchmarks.protocol import serve
-from tandem.csanmt.decoding import length_penalty
+from tandem.csanmt.live import length_penalty
 from tandem.nn.precision import Precision
 
 

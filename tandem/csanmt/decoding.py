@@ -15,58 +15,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tandem.core.errors import NonFiniteError
-from tandem.core.types import Finished, Hypothesis, Item
+from tandem.core.types import Item
 from tandem.csanmt.candidates import Candidates, VocabularyScorer, select_candidates
 from tandem.csanmt.constraints import Constraint
 from tandem.csanmt.graphs import Recorder, StepGraphs
+from tandem.csanmt.grouping import group_by_length
+from tandem.csanmt.live import DONE, NON_FINITE, RUNNING, DecodingOptions, LiveRows, Row, length_penalty
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration, Encoded, open_mask
-from tandem.csanmt.rows import RowLimits, Rows, RowTensor, ceil_power
+from tandem.csanmt.rows import RowLimits, RowTensor, ceil_power
 from tandem.nn.attention import attend, relative_index
 
-_RUNNING, _DONE, _NON_FINITE = 0, 1, 2
 _SHORTEST_TARGET = 16  # positions that a recorded step reads at least
 
 
-@dataclass(frozen=True, slots=True)
-class DecodingOptions:
-    """How translations are searched for.
-
-    Attributes:
-        beam_size: K, hypotheses kept.
-        lp_rate: Exponent of the length penalty.
-        max_target_tokens: Output limit, the end mark included.
-    """
-
-    beam_size: int = 4
-    lp_rate: float = 0.6
-    max_target_tokens: int = 100
-
-
-@dataclass(slots=True)
-class _Row:
-    """What the host knows of a live row."""
-
-    item: Item
-    source_length: int
-    position: int = 0
-    constraints: list[Constraint] = field(default_factory=list)
-
-
-def length_penalty(length: Tensor, lp_rate: float) -> Tensor:
-    """Return what log-probs of a target length are divided by, [...] -> [...]."""
-    return ((5.0 + length) / 6.0) ** lp_rate
-
-
-class Search:
+class Search(LiveRows):
     """The live rows of one model on one device.
 
     Args:
@@ -90,50 +58,33 @@ class Search:
         """Start without rows."""
         config = model.config
         self.model = model
-        self.options = options
-        self._device = device
         self._scorer = VocabularyScorer(
             model.output_projection, model.target_embedding.weight, options.beam_size, is_exact=exact_logits
         )
-        self._live: list[_Row] = []
         layers, heads, beam = config.num_decoder_layers, config.num_heads, options.beam_size
         depth = config.hidden_size // heads
-        moved = torch.int64
-        self._rows = Rows(
-            {
-                "self_key": RowTensor((layers, "R", heads, "T", beam, depth), cache_dtype),
-                "self_value": RowTensor((layers, "R", heads, "T", beam, depth), cache_dtype),
-                "source_key": RowTensor((layers, "R", heads, "S", depth), cache_dtype),
-                "source_value": RowTensor((layers, "R", heads, "S", depth), cache_dtype),
-                "source_mask": RowTensor(("R", "S"), torch.float32, -math.inf),
-                "augmentation": RowTensor((layers, "R", config.hidden_size), torch.float32),
-                "position": RowTensor(("R",), moved),
-                "token": RowTensor(("R", beam), moved, EOS_ID),
-                "log_prob": RowTensor(("R", beam), torch.float32, -math.inf),
-                "ancestry": RowTensor(("R", beam, "T"), moved, -1),
-                "slot_token": RowTensor(("R", "T", beam), moved),
-                "slot_parent": RowTensor(("R", "T", beam), moved),
-                "wanted": RowTensor(("R",), moved, 1),
-                "finished_score": RowTensor(("R", beam), torch.float32, -math.inf),
-                "finished_step": RowTensor(("R", beam), moved),
-                "finished_parent": RowTensor(("R", beam), moved),
-            },
-            device,
-            limits,
-        )
+        layout = {
+            "self_key": RowTensor((layers, "R", heads, "T", beam, depth), cache_dtype),
+            "self_value": RowTensor((layers, "R", heads, "T", beam, depth), cache_dtype),
+            "source_key": RowTensor((layers, "R", heads, "S", depth), cache_dtype),
+            "source_value": RowTensor((layers, "R", heads, "S", depth), cache_dtype),
+            "source_mask": RowTensor(("R", "S"), torch.float32, -math.inf),
+            "augmentation": RowTensor((layers, "R", config.hidden_size), torch.float32),
+        }
+        super().__init__(layout, options, device, limits)
         self._graphs: StepGraphs | None = None
         self._slots = torch.arange(beam, device=device)
         limit = torch.tensor(float(options.max_target_tokens))
         self._longest_penalty = float(length_penalty(limit, options.lp_rate))
 
-    def __len__(self) -> int:
-        """Return the number of live rows."""
-        return len(self._live)
-
-    @property
-    def items(self) -> list[Item]:
-        """The live rows' items."""
-        return [row.item for row in self._live]
+    def admit(self, items: Sequence[Item], constraints: Sequence[list[Constraint]]) -> None:
+        """Encode items and let them take part from the next step on."""
+        kept = {id(item): own for item, own in zip(items, constraints, strict=True)}
+        for group in group_by_length(items):
+            longest = max(len(item.ids) for item in group)
+            ids = torch.tensor([[*item.ids, *[EOS_ID] * (longest - len(item.ids))] for item in group])
+            encoded = self.model.encode(ids.to(self._device))
+            self.join(group, encoded, [kept[id(item)] for item in group])
 
     def join(self, items: Sequence[Item], encoded: Encoded, constraints: Sequence[list[Constraint]]) -> None:
         """Let encoded items take part from the next step on.
@@ -143,10 +94,8 @@ class Search:
             encoded: Their sources, [B, S, D].
             constraints: What restricts each item's target; often empty.
         """
-        first, count, length = len(self._live), len(items), encoded.mask.shape[1]
-        rows = self._rows
-        rows.reserve({"R": first + count, "S": max(length, self._longest_source()), "T": self._longest_target()})
-        new = slice(first, first + count)
+        length = encoded.mask.shape[1]
+        new, rows = self._make_room(len(items), length), self._rows
         for index, layer in enumerate(self.model.decoder.stack):
             key, value = layer.cross_attention.keys_and_values(encoded.states)
             rows["source_key"][index, new, :, :length] = key
@@ -154,66 +103,15 @@ class Search:
             rows["augmentation"][index, new] = layer.augment(encoded.semantic)[:, 0].float()
         rows["source_mask"][new] = -math.inf
         rows["source_mask"][new, :length] = open_mask(encoded.mask)
-        for name, fill in (("position", 0), ("token", EOS_ID), ("ancestry", -1)):
-            rows[name][new] = fill
-        for name in ("log_prob", "finished_score"):
-            rows[name][new] = -math.inf
-        rows["log_prob"][new, 0] = 0.0
-        rows["wanted"][new] = torch.tensor([item.n_best for item in items], device=self._device)
-        self._live += [
-            _Row(item, item.length, constraints=list(kept)) for item, kept in zip(items, constraints, strict=True)
-        ]
-
-    def step(self) -> list[Finished[list[Hypothesis]]]:
-        """Advance every live row by one target position; return those that are done."""
-        if not self._live:
-            return []
-        self._rows.reserve({"R": len(self._live), "S": self._longest_source(), "T": self._longest_target()})
-        is_constrained = any(row.constraints for row in self._live)
-        if self._graphs is None or self._graphs.is_off or is_constrained:
-            constrain = self._constrain if is_constrained else None
-            outcome = self._advance(self._select(*self._scorer.score(self._decode(self._open_step()), constrain)))
-        else:
-            outcome = self._advance_bucket(self._graphs)
-        status = outcome.tolist()  # the step's only wait for the device
-        for row in self._live:
-            row.position += 1
-        return self._leave([(index, state) for index, state in enumerate(status) if state != _RUNNING])
-
-    def drop(self, items: Sequence[Item]) -> None:
-        """Let rows leave without a result."""
-        gone = set(map(id, items))
-        self._close_gaps([index for index, row in enumerate(self._live) if id(row.item) in gone])
-
-    def move(self, item: Item, target: Search) -> None:
-        """Hand a live row over to another search of the same model; it goes on where it is."""
-        index = next(index for index, row in enumerate(self._live) if row.item is item)
-        row = self._live[index]
-        used = {"S": row.source_length, "T": max(row.position, 1)}
-        place = len(target._live)
-        source, length = max(used["S"], target._longest_source()), max(used["T"], target._longest_target())
-        target._rows.reserve({"R": place + 1, "S": source, "T": length})
-        target._rows.clear_row(place)
-        target._rows.copy_row(self._rows, index, place, used)
-        target._live.append(row)
-        self._close_gaps([index])
+        self._enroll(new, items, constraints)
 
     def clear(self) -> None:
         """Drop all rows and give their memory back."""
-        self._live.clear()
         if self._graphs is not None:
             self._graphs.clear()
-        self._rows.release()
+        super().clear()
 
     # -- memory and recorded steps -----------------------------------------------------------------------------------
-
-    def fits(self, count: int, longest: int) -> bool:
-        """Say whether the limits let so many more rows join, the longest source having so many positions."""
-        return self._rows.fits(len(self._live) + count, max(longest, self._longest_source()))
-
-    def most_cache_bytes(self) -> int:
-        """Return the most memory that rows within the limits take, in bytes."""
-        return self._rows.most_bytes()
 
     def record_steps(self, recorder: Recorder) -> None:
         """Claim the memory of all rows that the limits allow, and from now on record steps and replay them.
@@ -226,12 +124,19 @@ class Search:
         self._count = torch.zeros((), dtype=torch.int64, device=self._device)
         self._outcome = torch.zeros(len(self._rows["position"]), dtype=torch.int64, device=self._device)
 
-    def _longest_source(self) -> int:
-        return max((row.source_length for row in self._live), default=0)
+    def _advance_rows(self) -> list[int]:
+        is_constrained = any(row.constraints for row in self._live)
+        if self._graphs is None or self._graphs.is_off or is_constrained:
+            constrain = self._forbid if is_constrained else None
+            outcome = self._advance(self._select(*self._scorer.score(self._decode(self._open_step()), constrain)))
+        else:
+            outcome = self._advance_bucket(self._graphs)
+        status: list[int] = outcome.tolist()  # the step's only wait for the device
+        return status
 
-    def _longest_target(self) -> int:
-        """Return the target positions that the coming step needs."""
-        return max((row.position for row in self._live), default=0) + 1
+    def _hide_leftovers(self, index: int, row: Row) -> None:
+        self._rows["source_mask"][index, row.source_length :] = -math.inf
+        self._rows["ancestry"][index, :, row.position :] = -1
 
     def _advance_bucket(self, graphs: StepGraphs) -> Tensor:
         """Advance the live rows by a recorded step; return what became of them, int64 [B]."""
@@ -312,14 +217,6 @@ class Search:
         values = self._rows["source_value"][number, : view.count, :, : view.source]
         return attend(query, keys, values, view.source_mask)
 
-    def _constrain(self, logits: Tensor) -> None:
-        """Close what the rows' constraints forbid, in place, [B*K, V]."""
-        beam = self.options.beam_size
-        for index, row in enumerate(self._live):
-            for constraint in row.constraints:
-                for slot in range(beam):
-                    constraint.apply(slot, logits[index * beam + slot])
-
     def _select(self, values: Tensor, tokens: Tensor) -> Candidates:
         """Choose among each hypothesis' best continuations, log-probs and ids [B*K, C]."""
         beam = self.options.beam_size
@@ -385,75 +282,8 @@ class Search:
         best = found.scores[:, 0]
         nothing_left = best == -math.inf
         broken = ~best.isfinite() & ~(nothing_left & exists.any(1))
-        status = torch.where(done | nothing_left, _DONE, _RUNNING)
-        return status.masked_fill_(broken, _NON_FINITE)
-
-    def _follow_constraints(self, parents: Tensor, tokens: Tensor) -> None:
-        for index, row in enumerate(self._live):
-            for constraint in row.constraints:
-                constraint.follow(parents[index].tolist(), tokens[index].tolist())
-            row.constraints = [constraint for constraint in row.constraints if not constraint.is_satisfied()]
-
-    # -- rows that leave ---------------------------------------------------------------------------------------------
-
-    def _leave(self, ended: list[tuple[int, int]]) -> list[Finished[list[Hypothesis]]]:
-        """Take the results of ended rows and close the gaps; `ended` holds row and status."""
-        finished: list[Finished[list[Hypothesis]]] = []
-        tables = self._fetch([index for index, status in ended if status == _DONE])
-        for index, status in ended:
-            item = self._live[index].item
-            if status == _NON_FINITE:
-                self._rows.clear_row(index)
-                finished.append(Finished(item, error=NonFiniteError("the model gave NaN or infinity for this text")))
-            else:
-                finished.append(Finished(item, self._hypotheses(self._live[index], tables[index])))
-        self._close_gaps([index for index, _ in ended])
-        return finished
-
-    def _fetch(self, done: Sequence[int]) -> dict[int, _Table]:
-        """Bring what the hypotheses of done rows are made of to the host, in one transfer for all of them."""
-        rows, beam, sizes = self._rows, self.options.beam_size, [self._live[index].position for index in done]
-        whole: list[Tensor] = []
-        for index, size in zip(done, sizes, strict=True):
-            whole += [rows["slot_token"][index, :size], rows["slot_parent"][index, :size]]
-            whole += [rows["finished_step"][index, None], rows["finished_parent"][index, None]]
-        if not whole:
-            return {}
-        scores = torch.stack([rows[name][index] for index in done for name in ("finished_score", "log_prob")])
-        packed = torch.cat((torch.cat(whole).int(), scores.view(torch.int32))).cpu()
-        numbers, values = packed[: -len(scores)].numpy(), packed[-len(scores) :].view(torch.float32).view(-1, 2, beam)
-        parts = np.split(numbers, np.cumsum([2 * size + 2 for size in sizes])[:-1])
-        return {
-            index: _Table(part[:size], part[size:-2], part[-2:].T.tolist(), *pair)
-            for index, size, part, pair in zip(done, sizes, parts, values.tolist(), strict=True)
-        }
-
-    def _hypotheses(self, row: _Row, table: _Table) -> list[Hypothesis]:
-        """Return a row's finished hypotheses, best first, or its live ones when none has finished."""
-        tokens, parents, ends, scores = table.tokens, table.parents, table.ends, table.scores
-        last = -1
-        if scores[0] == -math.inf:
-            last = row.position
-            penalty = float(length_penalty(torch.tensor(float(last)), self.options.lp_rate))
-            scores = [log_prob / penalty for log_prob in table.log_probs]
-            ends = [(last, slot) for slot in range(self.options.beam_size)]
-        return [
-            Hypothesis(_trace(tokens, parents, step, slot), score, truncated=step == last)
-            for (step, slot), score in list(zip(ends, scores, strict=True))[: row.item.n_best]
-            if score > -math.inf
-        ]
-
-    def _close_gaps(self, gone: Sequence[int]) -> None:
-        """Let the last rows take the places of those that leave."""
-        for hole in sorted(gone, reverse=True):
-            last = len(self._live) - 1
-            if hole != last:
-                row = self._live[last]
-                self._rows.copy_row(self._rows, last, hole, {"S": row.source_length, "T": max(row.position, 1)})
-                self._rows["source_mask"][hole, row.source_length :] = -math.inf
-                self._rows["ancestry"][hole, :, row.position :] = -1
-                self._live[hole] = row
-            self._live.pop()
+        status = torch.where(done | nothing_left, DONE, RUNNING)
+        return status.masked_fill_(broken, NON_FINITE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,31 +299,3 @@ class _Step:
     is_level: bool
     source_mask: Tensor
     relative_index: Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """What a done row's hypotheses are made of, on the host.
-
-    Attributes:
-        tokens: What each slot took at each position, [T, K].
-        parents: The slots they continue, [T, K].
-        ends: Position and slot at which each finished hypothesis ended, best first.
-        scores: Of the finished ones, best first; -inf for none.
-        log_probs: Of the live ones.
-    """
-
-    tokens: npt.NDArray[np.int32]
-    parents: npt.NDArray[np.int32]
-    ends: list[tuple[int, int]]
-    scores: list[float]
-    log_probs: list[float]
-
-
-def _trace(tokens: npt.NDArray[np.int32], parents: npt.NDArray[np.int32], step: int, slot: int) -> tuple[int, ...]:
-    """Walk back from a slot after `step` positions to the beginning; return its token ids in order."""
-    ids = []
-    for at in range(step - 1, -1, -1):
-        ids.append(int(tokens[at, slot]))
-        slot = int(parents[at, slot])
-    return tuple(reversed(ids))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,14 +14,17 @@ from tandem.core.errors import NonFiniteError, TooLargeError
 from tandem.core.types import Budget, Finished, Hypothesis, Item, Priority
 from tandem.csanmt.alignment import add_alignments
 from tandem.csanmt.constraints import Constraint, PrefixConstraint, PrefixIndex, RepetitionGuard
-from tandem.csanmt.decoding import DecodingOptions, Search
+from tandem.csanmt.decoding import Search
 from tandem.csanmt.graphs import Recorder
-from tandem.csanmt.grouping import group_by_length
+from tandem.csanmt.live import DecodingOptions, LiveRows
 from tandem.csanmt.memory import MemoryPlan, plan_memory
-from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
+from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.rows import RowLimits, ceil_power
 from tandem.nn.memory import is_out_of_memory
 from tandem.nn.precision import Precision, autocast
+
+if TYPE_CHECKING:
+    from tandem.csanmt.kernel_search import Kernels
 
 Result = Finished[list[Hypothesis]]
 _NO_REPEAT = 3  # tokens of an n-gram that may not stand twice under the repetition guard
@@ -57,9 +61,10 @@ class TranslationEngine:
         limits: How much may run at once.
         precision: What the model computes in.
         precise: Makes the float32 model that repeats items whose numbers overflowed; None when `model` is float32.
+        kernels: What searches in place of torch, in float32 on a CPU; `model` still aligns. None for torch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an engine is made of
         self,
         model: CsanmtForConditionalGeneration,
         *,
@@ -68,6 +73,7 @@ class TranslationEngine:
         limits: EngineLimits,
         precision: Precision = Precision.FLOAT32,
         precise: Callable[[], CsanmtForConditionalGeneration] | None = None,
+        kernels: Kernels | None = None,
     ) -> None:
         """Build empty searches."""
         self._model = model
@@ -81,14 +87,19 @@ class TranslationEngine:
         exact = precision is Precision.FLOAT32
         positions = max(limits.tokens, ceil_power(limits.source_tokens))
         self._row_limits = RowLimits(limits.segments, positions, options.max_target_tokens)
-        build = partial(Search, model, options, self._device, cache_dtype, exact, self._row_limits)
+        build: Callable[[], LiveRows] = (
+            partial(Search, model, options, self._device, cache_dtype, exact, self._row_limits)
+            if kernels is None
+            else partial(kernels.build_search, options, self._row_limits)
+        )
+        self._kernels = kernels
         interactive = build()
         self._lanes = {
             Priority.INTERACTIVE: interactive,
             Priority.BULK: interactive if self._device.type == "cuda" else build(),
         }
         self._precise: Search | None = None
-        self._waiting: dict[Search, list[Item]] = {}
+        self._waiting: dict[LiveRows, list[Item]] = {}
 
     def record_steps(self, recorder: Recorder) -> None:
         """Claim the memory of all rows now, and record the steps of a GPU; call it before anything is admitted.
@@ -97,12 +108,14 @@ class TranslationEngine:
         """
         with torch.inference_mode():
             for search in self._searches(Priority.BULK):
-                search.record_steps(recorder)
+                if isinstance(search, Search):
+                    search.record_steps(recorder)
 
     def memory(self) -> MemoryPlan:
         """Return the most memory that the model and its work take under the limits."""
         caches = sum(search.most_cache_bytes() for search in self._searches(Priority.BULK))
-        return plan_memory(self._model, self._row_limits, self._options.beam_size, caches)
+        plan = plan_memory(self._model, self._row_limits, self._options.beam_size, caches)
+        return plan if self._kernels is None else replace(plan, weights=plan.weights + self._kernels.weight_bytes)
 
     # -- the contract ------------------------------------------------------------------------------------------------
 
@@ -180,18 +193,18 @@ class TranslationEngine:
         with torch.inference_mode(), autocast(precision, self._device):
             yield
 
-    def _searches(self, at_least: Priority, *, precise: bool = False) -> list[Search]:
+    def _searches(self, at_least: Priority, *, precise: bool = False) -> list[LiveRows]:
         """Return the searches of a priority or higher, each once, the more urgent first."""
         lanes = [self._lanes[priority] for priority in sorted(Priority, reverse=True) if priority >= at_least]
-        extra = [self._precise] if precise and self._precise is not None else []
+        extra: list[LiveRows] = [self._precise] if precise and self._precise is not None else []
         return list(dict.fromkeys(lanes)) + extra
 
-    def _join(self, search: Search, items: Sequence[Item]) -> None:
+    def _join(self, search: LiveRows, items: Sequence[Item]) -> None:
         """Let items take part as soon as there is room, after those that came before them."""
         self._waiting.setdefault(search, []).extend(items)
         self._seat(search)
 
-    def _seat(self, search: Search) -> None:
+    def _seat(self, search: LiveRows) -> None:
         """Encode the items that wait for a search's rows, the first ones that fit, and let them take part."""
         waiting = self._waiting.get(search, [])
         count = longest = 0
@@ -201,11 +214,7 @@ class TranslationEngine:
                 break
             count += 1
         seated, waiting[:count] = waiting[:count], []
-        for group in group_by_length(seated):
-            longest = max(len(item.ids) for item in group)
-            ids = torch.tensor([[*item.ids, *[EOS_ID] * (longest - len(item.ids))] for item in group])
-            encoded = search.model.encode(ids.to(self._device))
-            search.join(group, encoded, [self._constraints(item) for item in group])
+        search.admit(seated, [self._constraints(item) for item in seated])
 
     def _constraints(self, item: Item) -> list[Constraint]:
         constraints: list[Constraint] = []

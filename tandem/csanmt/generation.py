@@ -9,7 +9,8 @@ from torch import Tensor
 
 from tandem.core.errors import InvalidRequestError
 from tandem.core.types import Hypothesis, Item
-from tandem.csanmt.decoding import DecodingOptions, Search
+from tandem.csanmt.decoding import Search
+from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.modeling import EOS_ID
 from tandem.nn.precision import half_autocast
 

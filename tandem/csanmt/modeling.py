@@ -415,8 +415,8 @@ class CsanmtForConditionalGeneration(nn.Module):
         Returns:
             int64 [B * num_return_sequences, T], ended and padded with 0.
         """
-        from tandem.csanmt.decoding import DecodingOptions  # these two build on this module
         from tandem.csanmt.generation import generate
+        from tandem.csanmt.live import DecodingOptions  # these two build on this module
 
         options = DecodingOptions(
             num_beams or self.config.beam_size,

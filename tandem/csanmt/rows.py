@@ -56,6 +56,9 @@ class Rows:
         layout: What each tensor looks like; every one has an axis "R".
         device: Where they lie.
         limits: How large they may become; None for as large as is asked for.
+
+    Attributes:
+        version: Changes whenever tensors have been replaced.
     """
 
     def __init__(self, layout: Mapping[str, RowTensor], device: torch.device, limits: RowLimits | None = None) -> None:
@@ -65,6 +68,7 @@ class Rows:
         self._limits = limits
         self._is_claimed = False
         self._capacity = {"R": 0, "S": 0, "T": 0}
+        self.version = 0
         self._stores: dict[str, Tensor] = {}
         self._tensors: dict[str, Tensor] = {}
         self._resize(self._capacity)
@@ -179,6 +183,7 @@ class Rows:
     def _resize(self, capacity: dict[str, int]) -> None:
         """Give every tensor the shape of a capacity, in the memory it has where that is enough."""
         self._capacity = capacity
+        self.version += 1
         for name, spec in self._layout.items():
             shape = [capacity[size] if isinstance(size, str) else size for size in spec.shape]
             old = self._tensors.get(name)

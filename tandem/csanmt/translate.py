@@ -15,9 +15,10 @@ import torch
 
 from tandem.core.errors import TandemError
 from tandem.core.types import Item, Priority
+from tandem.csanmt.backend import make_kernels
 from tandem.csanmt.checkpoint import load_model
-from tandem.csanmt.decoding import DecodingOptions
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
+from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.packing import pack_model
 from tandem.csanmt.tokenizer import Tokenizer
 from tandem.nn.precision import Precision, check_precision
@@ -44,15 +45,18 @@ class LineTranslator:
         check_precision(precision, device)
         model = load_model(model_dir).to(device)
         config = model.config
+        limits = EngineLimits(segments=1 << 30, tokens=1 << 30)
+        kernels = make_kernels(model, precision, limits.source_tokens)
         pack_model(model, precision, device)
         self.tokenizer = Tokenizer(model_dir, config)
         self.engine = TranslationEngine(
             model,
             prefix_index=lambda: self.tokenizer.prefix_index,
             options=DecodingOptions(config.beam_size, config.lp_rate, config.max_decoded_trg_len),
-            limits=EngineLimits(segments=1 << 30, tokens=1 << 30),
+            limits=limits,
             precision=precision,
             precise=None if precision is Precision.FLOAT32 else lambda: load_model(model_dir).to(device),
+            kernels=kernels,
         )
 
     def translate(self, lines: Iterable[str], batch: int = 32) -> Iterator[str]:

@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from tandem.core.types import Finished, Hypothesis, Item, Priority
+from tandem.csanmt.backend import make_kernels
 from tandem.csanmt.checkpoint import load_model
-from tandem.csanmt.decoding import DecodingOptions
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
+from tandem.csanmt.kernel_search import Kernels
+from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
 from tandem.csanmt.tokenizer import Tokenizer
@@ -23,12 +25,28 @@ from tests.conftest import GOLDEN, MODELS
 
 FIXTURES = GOLDEN / "csanmt"
 KINDS = ("abs_shared", "rel_shared", "abs_unshared")
+KERNEL_PRECISIONS = (Precision.FLOAT32,)
 DEMOS = {"demo-zh2en": ("zh", "en"), "demo-en2zh": ("en", "zh")}
+
+
+class Backend:
+    """What the engines of a test compute with; set by the fixture `backend`."""
+
+    name = "torch"
 
 
 @lru_cache(8)
 def fixture_model(kind: str) -> CsanmtForConditionalGeneration:
     return load_model(FIXTURES / kind)
+
+
+def kernels_of(model: CsanmtForConditionalGeneration, precision: Precision = Precision.FLOAT32) -> Kernels:
+    """Return a model's kernels, on two threads; made while its linear layers are not packed."""
+    if not hasattr(model, "kernels_of_tests"):
+        kernels = make_kernels(model, precision, 1024, threads=2)
+        assert kernels is not None
+        model.kernels_of_tests = kernels  # type: ignore[assignment]
+    return model.kernels_of_tests  # type: ignore[return-value]
 
 
 def fixture_options(model: CsanmtForConditionalGeneration, limit: int | None = None) -> DecodingOptions:
@@ -62,6 +80,8 @@ def build_engine(
         assert tokenizer is not None
         return tokenizer.prefix_index
 
+    if Backend.name == "kernels" and more.get("precision", Precision.FLOAT32) is Precision.FLOAT32:
+        more.setdefault("kernels", kernels_of(model))
     return TranslationEngine(
         model,
         prefix_index=prefix_index,  # type: ignore[arg-type]
@@ -100,13 +120,22 @@ class Demo:
         self.official = (folder / f"official.{target}").read_text(encoding="utf-8").splitlines()
         self.ids = [tuple(row) for row in json.loads((folder / "official.ids.json").read_text(encoding="utf-8"))]
         self.model = load_model(self.directory)
+        has_kernels = Backend.name == "kernels" and precision in KERNEL_PRECISIONS
+        if has_kernels:
+            kernels_of(self.model, precision)
         pack_model(self.model, precision, torch.device("cpu"))
         self.tokenizer = Tokenizer(self.directory, self.model.config)
-        self.engine = build_engine(self.model, self.tokenizer, precision=precision)
+        more = {"kernels": kernels_of(self.model)} if has_kernels else {}
+        self.engine = build_engine(self.model, self.tokenizer, precision=precision, **more)
+
+
+def demo(name: str, precision: Precision = Precision.FLOAT32) -> Demo:
+    return _demo(name, precision, Backend.name)
 
 
 @lru_cache(8)
-def demo(name: str, precision: Precision = Precision.FLOAT32) -> Demo:
+def _demo(name: str, precision: Precision, backend: str) -> Demo:
+    assert backend == Backend.name
     return Demo(name, precision)
 
 

@@ -16,7 +16,7 @@ from tandem.csanmt.candidates import (
     select_candidates,
     top_candidates,
 )
-from tandem.csanmt.decoding import length_penalty
+from tandem.csanmt.live import length_penalty
 
 
 @pytest.mark.parametrize("vocabulary", [40, 2048, 2049, 5608, 12345])

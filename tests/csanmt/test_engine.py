@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tandem.core.errors import NonFiniteError, TooLargeError
 from tandem.core.types import Item, Priority
@@ -13,6 +12,8 @@ from tandem.csanmt.grouping import group_by_length
 from tests.csanmt.support import FIXTURES, best, build_engine, demo, drain, fixture_model, run
 
 BULK, INTERACTIVE = Priority.BULK, Priority.INTERACTIVE
+
+pytestmark = pytest.mark.usefixtures("backend")
 
 
 def first_lines(count: int, **fields: object) -> list[Item]:
@@ -80,21 +81,32 @@ def test_a_reset_gives_the_live_items_back_and_they_can_start_again() -> None:
     assert [hypothesis.ids for hypothesis in best(engine, items)] == expected(3)
 
 
-def test_an_admission_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_admission_that_fails_leaves_nothing_behind(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = build_engine(demo("demo-zh2en").model)
-    items = [Item((5,) * 4), Item((5,) * 40)]
-    calls = []
+    items = [Item((5,) * 40), Item((5,) * 4)]
+    encode, calls = demo("demo-zh2en").model.encode, []
 
-    def failing(ids: torch.Tensor) -> object:
-        calls.append(ids)
-        if ids.shape[1] == 40:
+    def failing(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 2:
             raise RuntimeError("the second group fails")
-        return demo("demo-zh2en").model.__class__.encode(demo("demo-zh2en").model, ids)
+        return encode(*arguments) if backend == "torch" else None
 
-    monkeypatch.setattr(demo("demo-zh2en").model, "encode", failing)
+    if backend == "kernels":
+        monkeypatch.setattr("tandem.csanmt.kernel_search.encode", failing)
+    else:
+        monkeypatch.setattr(demo("demo-zh2en").model, "encode", failing)
     with pytest.raises(RuntimeError, match="second group"):
         engine.admit(items)
     assert len(calls) == 2
+    assert engine.live() == []
+
+
+def test_ids_outside_the_vocabulary_are_an_error_and_touch_no_memory() -> None:
+    engine = build_engine(demo("demo-zh2en").model)
+    for ids in ((5, 1 << 20), (5, -3)):
+        with pytest.raises(IndexError):
+            engine.admit([Item(ids)])
     assert engine.live() == []
 
 

@@ -21,6 +21,8 @@ from tests.csanmt.support import (
 
 TOLERANCE = 1e-4
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_encoder_and_semantic_vector_are_the_official_graphs(kind: str) -> None:

@@ -18,6 +18,8 @@ from tests.csanmt.support import DEMOS, best, demo
 
 ENOUGH = 497  # of 500
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 
 def texts(name: str, items: list[Item], precision: Precision = Precision.FLOAT32) -> list[str]:
     model = demo(name, precision)

@@ -12,8 +12,8 @@ import pytest
 
 from tandem.core.types import Item, Priority
 from tandem.csanmt.checkpoint import load_config, load_model
-from tandem.csanmt.decoding import DecodingOptions
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
+from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.tokenizer import Tokenizer
 from tandem.text.languages import Direction
 from tandem.text.plan import plan_text

@@ -1,0 +1,40 @@
+"""Which arithmetic a translator on a CPU uses: compiled kernels where they can be had, torch's operations otherwise."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tandem.compiled.availability import prepare_kernels
+from tandem.core.settings import load_settings
+from tandem.csanmt.modeling import CsanmtForConditionalGeneration
+from tandem.nn.precision import Precision
+
+if TYPE_CHECKING:
+    from tandem.csanmt.kernel_search import Kernels
+
+
+def make_kernels(
+    model: CsanmtForConditionalGeneration,
+    precision: Precision,
+    source_positions: int,
+    threads: int | None = None,
+    cache_dir: Path | None = None,
+) -> Kernels | None:
+    """Prepare the kernels for a model; None where torch has to compute: on a GPU, in another precision, without numba.
+
+    Args:
+        model: Its linear layers not packed yet.
+        precision: What the translator computes in.
+        source_positions: The longest source, its end mark included.
+        threads: How many compute; None for one a core.
+        cache_dir: Where what is compiled is kept; None for that of the settings.
+    """
+    if precision is not Precision.FLOAT32 or model.device.type != "cpu":
+        return None
+    if not prepare_kernels(cache_dir or load_settings().cache_dir):
+        return None
+    from tandem.csanmt.kernel_search import Kernels  # imports numba
+
+    return Kernels(model, source_positions, threads or len(os.sched_getaffinity(0)))

@@ -1,0 +1,173 @@
+"""The beam search by compiled kernels: a step is one call a thread, on rows that share nothing but the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from tandem.compiled.linear import Floats, Integers
+from tandem.compiled.team import Team, get_team, split_evenly
+from tandem.core.types import Item
+from tandem.csanmt.configuration import CsanmtConfig
+from tandem.csanmt.constraints import Constraint
+from tandem.csanmt.kernels.beam import Limits, advance
+from tandem.csanmt.kernels.decoder import State, decode
+from tandem.csanmt.kernels.encoder import encode
+from tandem.csanmt.kernels.weights import Model, read_weights
+from tandem.csanmt.live import DecodingOptions, LiveRows, length_penalty
+from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
+from tandem.csanmt.rows import RowLimits, RowTensor
+
+_ROWS_WORTH_A_THREAD = 2  # fewer cost less than waking the thread
+
+
+class Kernels:
+    """One model for the kernels.
+
+    Args:
+        model: In float32 on the CPU, its linear layers not packed.
+        source_positions: The longest source, its end mark included.
+        threads: How many compute.
+    """
+
+    def __init__(self, model: CsanmtForConditionalGeneration, source_positions: int, threads: int) -> None:
+        """Pack the weights."""
+        self._config = model.config
+        self._weights = read_weights(model, source_positions, model.config.max_decoded_trg_len)
+        self._team = get_team(threads)
+
+    @property
+    def weight_bytes(self) -> int:
+        """The size of the packed weights."""
+        return _count_bytes(self._weights)
+
+    def build_search(self, options: DecodingOptions, limits: RowLimits | None) -> KernelSearch:
+        """Make a search without rows."""
+        return KernelSearch(self._weights, self._config, options, self._team, limits)
+
+
+def _count_bytes(weights: object) -> int:
+    if isinstance(weights, tuple):
+        return sum(map(_count_bytes, weights))
+    return weights.nbytes if isinstance(weights, np.ndarray) else 0
+
+
+class KernelSearch(LiveRows):
+    """Live rows on a CPU in float32.
+
+    Args:
+        weights: The model's.
+        config: The model's.
+        options: Beam size, length penalty, output limit.
+        team: Who computes.
+        limits: How many rows there may be, and how long; None for as many as join.
+    """
+
+    def __init__(
+        self,
+        weights: Model,
+        config: CsanmtConfig,
+        options: DecodingOptions,
+        team: Team,
+        limits: RowLimits | None = None,
+    ) -> None:
+        """Start without rows."""
+        layers, size, beam = config.num_decoder_layers, config.hidden_size, options.beam_size
+        exact = torch.float32
+        layout = {
+            "self_key": RowTensor((layers, "R", "T", beam, size), exact),
+            "self_value": RowTensor((layers, "R", "T", beam, size), exact),
+            "source_key": RowTensor((layers, "R", "S", size), exact),
+            "source_value": RowTensor((layers, "R", "S", size), exact),
+            "source_length": RowTensor(("R",), torch.int64),
+            "augmentation": RowTensor((layers, "R", size), exact),
+            "logits": RowTensor(("R", beam, config.trg_vocab_size), exact),
+            "log_total": RowTensor(("R", beam), exact),
+            "status": RowTensor(("R",), torch.int64),
+        }
+        super().__init__(layout, options, torch.device("cpu"), limits)
+        self._weights = weights
+        self._team = team
+        lengths = torch.arange(options.max_target_tokens + 1.0)
+        self._limits = Limits(length_penalty(lengths, options.lp_rate).numpy(), options.max_target_tokens)
+        self._view = self._look()
+
+    def admit(self, items: Sequence[Item], constraints: Sequence[list[Constraint]]) -> None:
+        """Encode items and let them take part from the next step on."""
+        if not items:
+            return
+        new = self._make_room(len(items), max(item.length for item in items))
+        self._refresh()
+        lengths = [item.length for item in items]
+        self._rows["source_length"][new] = torch.tensor(lengths)
+        runs = split_evenly(lengths, self._team.size)
+        self._team.run([partial(self._encode, items[run], new.start + run.start) for run in runs])
+        self._enroll(new, items, constraints)
+
+    def _encode(self, items: Sequence[Item], row: int) -> None:
+        state = self._view.state
+        ids = np.array([token for item in items for token in (*item.ids, EOS_ID)], np.int64)
+        if ids.min() < 0 or ids.max() >= len(self._weights.encoder.embedding):
+            raise IndexError("a source token lies outside the vocabulary")
+        starts = np.cumsum([0, *(item.length for item in items)], dtype=np.int64)
+        encode(self._weights, ids, starts, row, state.source_key, state.source_value, state.augmentation)
+
+    def _advance_rows(self) -> list[int]:
+        self._refresh()
+        if any(row.constraints for row in self._live):
+            self._team.run([partial(self._decode, *part) for part in self._parts()])
+            self._forbid(self._rows["logits"].flatten(0, 1))
+            self._team.run([partial(self._choose, *part) for part in self._parts()])
+            self._tell_constraints()
+        else:
+            self._team.run([partial(self._decode_and_choose, *part) for part in self._parts()])
+        status: list[int] = self._view.status[: len(self._live)].tolist()
+        return status
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """Return the first row and the row after the last of each thread."""
+        count = len(self._live)
+        parts = min(self._team.size, max(count // _ROWS_WORTH_A_THREAD, 1))
+        return [(run.start, run.stop) for run in split_evenly([1] * count, parts)]
+
+    def _decode_and_choose(self, first: int, last: int) -> None:
+        self._decode(first, last)
+        self._choose(first, last)
+
+    def _decode(self, first: int, last: int) -> None:
+        weights, view = self._weights, self._view
+        decode(weights.decoder, weights.heads, weights.eps, view.state, first, last, view.logits, view.log_total)
+
+    def _choose(self, first: int, last: int) -> None:
+        view = self._view
+        advance(view.state, self._limits, view.logits, view.log_total, first, last, view.status)
+
+    def _tell_constraints(self) -> None:
+        count = len(self._live)
+        at = torch.tensor([row.position for row in self._live])
+        rows = torch.arange(count)
+        self._follow_constraints(self._rows["slot_parent"][rows, at], self._rows["slot_token"][rows, at])
+
+    def _refresh(self) -> None:
+        """Look again when the rows' tensors have been replaced; threads that compute must find the view as it stays."""
+        if self._view.version != self._rows.version:
+            self._view = self._look()
+
+    def _look(self) -> _View:
+        """Return the rows' tensors as the kernels see them."""
+        rows = self._rows
+        state = State(**{name: rows[name].numpy() for name in State._fields})
+        logits, log_total = (rows[name].flatten(0, 1).numpy() for name in ("logits", "log_total"))
+        return _View(rows.version, state, logits, log_total, rows["status"].numpy())
+
+
+class _View(NamedTuple):
+    version: int
+    state: State
+    logits: Floats
+    log_total: Floats
+    status: Integers

@@ -1,0 +1,181 @@
+"""From logits to the next hypotheses of a row: the beam search's bookkeeping."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tandem.compiled.functions import largest
+from tandem.compiled.linear import Floats, Integers, kernel
+from tandem.csanmt.kernels.decoder import State
+from tandem.csanmt.modeling import EOS_ID
+
+RUNNING, DONE, NON_FINITE = 0, 1, 2
+_BLOCK = 64
+_NONE = np.float32(-np.inf)
+
+
+class Limits(NamedTuple):
+    """When a row is done.
+
+    Attributes:
+        penalty: The length penalty of every length, float32 [max_target_tokens + 1].
+        max_target_tokens: Output limit, the end mark included.
+    """
+
+    penalty: Floats
+    max_target_tokens: int
+
+
+class Chosen(NamedTuple):
+    """A row's best continuations, best first, [2K] each; a score of -inf where there is none."""
+
+    score: Floats
+    log_prob: Floats
+    parent: Integers
+    token: Integers
+
+
+@kernel
+def advance(
+    state: State, limits: Limits, logits: Floats, log_total: Floats, first: int, last: int, status: Integers
+) -> None:
+    """Choose the continuations of rows and book them.
+
+    Args:
+        state: The live rows.
+        limits: When they are done.
+        logits: [R * K, V].
+        log_total: The log of the sum of their exponentials, before anything was forbidden, [R * K].
+        first: The first row that is advanced.
+        last: The row after the last.
+        status: What became of each row, [R], of which the rows' are written.
+    """
+    beam = state.token.shape[1]
+    width = 2 * beam
+    chosen = Chosen(
+        np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.int64), np.empty(width, np.int64)
+    )
+    for row in range(first, last):
+        is_finite = _choose(state, limits, logits, log_total, row, chosen)
+        _merge_finished(state, row, chosen)
+        _follow(state, row, chosen)
+        state.position[row] += 1
+        status[row] = _judge(state, limits, row, chosen) if is_finite else NON_FINITE
+
+
+@kernel
+def top(values: Floats, best: Floats, places: Integers) -> None:
+    """Find the largest values, best first; among equals the earlier. Few blocks hold any, the others are passed over.
+
+    Args:
+        values: [V].
+        best: [C], overwritten; -inf where there is none.
+        places: [C], overwritten.
+    """
+    count = best.shape[0]
+    for i in range(count):
+        best[i], places[i] = _NONE, 0
+    for start in range(0, values.shape[0], _BLOCK):
+        block = values[start : start + _BLOCK]
+        if not largest(block) > best[count - 1]:
+            continue
+        for i in range(block.shape[0]):
+            if block[i] > best[count - 1]:
+                place = count - 1
+                while place > 0 and block[i] > best[place - 1]:
+                    best[place], places[place] = best[place - 1], places[place - 1]
+                    place -= 1
+                best[place], places[place] = block[i], start + i
+
+
+@kernel
+def _choose(state: State, limits: Limits, logits: Floats, log_total: Floats, row: int, chosen: Chosen) -> bool:
+    """Write the best 2K continuations of a row; False where the model gave no finite numbers."""
+    beam = state.token.shape[1]
+    width = 2 * beam
+    penalty = limits.penalty[state.position[row] + 1]
+    scores, log_probs = np.empty(beam * width, np.float32), np.empty(beam * width, np.float32)
+    tokens = np.zeros(beam * width, np.int64)
+    for i in range(beam * width):
+        scores[i] = log_probs[i] = _NONE
+    is_finite = True
+    for k in range(beam):
+        so_far, m = state.log_prob[row, k], row * beam + k
+        if so_far == _NONE:
+            continue
+        is_finite = is_finite and math.isfinite(log_total[m])
+        top(logits[m], log_probs[k * width : (k + 1) * width], tokens[k * width : (k + 1) * width])
+        for i in range(k * width, (k + 1) * width):
+            log_probs[i] = so_far + (log_probs[i] - log_total[m])
+            scores[i] = log_probs[i] / penalty
+    order = np.empty(width, np.int64)
+    top(scores, chosen.score, order)
+    for i in range(width):
+        chosen.log_prob[i] = log_probs[order[i]]
+        chosen.parent[i], chosen.token[i] = order[i] // width, tokens[order[i]]
+        if chosen.score[i] == _NONE:
+            chosen.log_prob[i] = _NONE
+    return is_finite
+
+
+@kernel
+def _merge_finished(state: State, row: int, chosen: Chosen) -> None:
+    """Keep the best K of the finished hypotheses and the continuations that end now."""
+    beam = state.token.shape[1]
+    score, step, parent = state.finished_score[row], state.finished_step[row], state.finished_parent[row]
+    for i in range(chosen.score.shape[0]):
+        if chosen.token[i] != EOS_ID or not chosen.score[i] > score[beam - 1]:
+            continue
+        place = beam - 1
+        while place > 0 and chosen.score[i] > score[place - 1]:
+            score[place], step[place], parent[place] = score[place - 1], step[place - 1], parent[place - 1]
+            place -= 1
+        score[place], step[place], parent[place] = chosen.score[i], state.position[row], chosen.parent[i]
+
+
+@kernel
+def _follow(state: State, row: int, chosen: Chosen) -> None:
+    """Let the best K that go on be the row's hypotheses."""
+    beam, position = state.token.shape[1], state.position[row]
+    ancestry = np.empty((beam, position + 1), np.int64)
+    for k in range(beam):
+        for t in range(position + 1):
+            ancestry[k, t] = state.ancestry[row, k, t]
+    kept = 0
+    for i in range(chosen.score.shape[0]):
+        if kept == beam or chosen.token[i] == EOS_ID:
+            continue
+        state.token[row, kept] = state.slot_token[row, position, kept] = chosen.token[i]
+        state.slot_parent[row, position, kept] = chosen.parent[i]
+        state.log_prob[row, kept] = chosen.log_prob[i]
+        for t in range(position + 1):
+            state.ancestry[row, kept, t] = ancestry[chosen.parent[i], t]
+        kept += 1
+    for k in range(kept, beam):
+        state.token[row, k] = state.slot_token[row, position, k] = EOS_ID
+        state.slot_parent[row, position, k] = 0
+        state.log_prob[row, k] = _NONE
+
+
+@kernel
+def _judge(state: State, limits: Limits, row: int, chosen: Chosen) -> int:
+    """Say what became of a row.
+
+    It is done when as many hypotheses as are wanted have finished and the worst finished one beats whatever the best
+    live one can still reach, at the output limit, or when nothing may follow.
+    """
+    finished, worst = 0, np.float32(np.inf)
+    for k in range(state.finished_score.shape[1]):
+        score = state.finished_score[row, k]
+        if score > _NONE:
+            finished += 1
+            worst = min(worst, score)
+    if chosen.score[0] == _NONE:
+        return DONE if finished > 0 else NON_FINITE
+    reachable = largest(state.log_prob[row]) / limits.penalty[limits.max_target_tokens]
+    if finished >= state.wanted[row] and worst > reachable:
+        return DONE
+    return DONE if state.position[row] >= limits.max_target_tokens else RUNNING

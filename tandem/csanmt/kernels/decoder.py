@@ -1,0 +1,144 @@
+"""One position of the decoder for some rows, up to the logits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tandem.compiled.functions import layer_norm, log_sum_exp
+from tandem.compiled.linear import ADD, PLAIN, RELU, Floats, Integers, kernel, linear, new_buffer
+from tandem.csanmt.kernels.attention import attend_descendants, attend_source
+from tandem.csanmt.kernels.weights import Decoder
+
+
+class State(NamedTuple):
+    """The live rows; R rows, K hypotheses, L layers. Capacities may be larger than what is in use.
+
+    Attributes:
+        self_key: [L, R, T, K, D], as the slots wrote them.
+        self_value: Likewise.
+        source_key: [L, R, S, D].
+        source_value: Likewise.
+        source_length: [R].
+        augmentation: [L, R, D].
+        position: [R].
+        token: The last one of each hypothesis, [R, K].
+        log_prob: [R, K]; -inf where there is no hypothesis.
+        ancestry: The slot that each hypothesis descends from at each position, [R, K, T].
+        slot_token: What each slot chose, [R, T, K].
+        slot_parent: After which slot, [R, T, K].
+        wanted: Hypotheses that are asked for, [R].
+        finished_score: [R, K], best first; -inf where there is none.
+        finished_step: [R, K].
+        finished_parent: [R, K].
+    """
+
+    self_key: Floats
+    self_value: Floats
+    source_key: Floats
+    source_value: Floats
+    source_length: Integers
+    augmentation: Floats
+    position: Integers
+    token: Integers
+    log_prob: Floats
+    ancestry: Integers
+    slot_token: Integers
+    slot_parent: Integers
+    wanted: Integers
+    finished_score: Floats
+    finished_step: Integers
+    finished_parent: Integers
+
+
+@kernel
+def decode(
+    weights: Decoder, heads: int, eps: float, state: State, first: int, last: int, logits: Floats, log_total: Floats
+) -> None:
+    """Compute the logits of every hypothesis' next token and write this position's keys and values.
+
+    Args:
+        weights: The decoder's.
+        heads: H.
+        eps: Of the normalisations.
+        state: The live rows.
+        first: The first row that is advanced.
+        last: The row after the last.
+        logits: [R * K, V]; those of the rows are written.
+        log_total: The log of the sum of their exponentials, [R * K].
+    """
+    beam, size = state.token.shape[1], weights.embedding.shape[1]
+    count = (last - first) * beam
+    x, normed, mixed = new_buffer(count, size), new_buffer(count, size), new_buffer(count, size)
+    qkv, query = new_buffer(count, 3 * size), new_buffer(count, size)
+    inner = new_buffer(count, weights.feed_forward.inner.bias.shape[1])
+    _embed(weights, state, first, last, x)
+    attention, feed_forward, cross_norm = weights.attention, weights.feed_forward, weights.cross_norm
+    for layer in range(attention.norm.weight.shape[0]):
+        for m in range(count):
+            augmentation = state.augmentation[layer, first + m // beam]
+            for d in range(size):
+                x[m, d] += augmentation[d]
+        layer_norm(x, count, attention.norm.weight[layer], attention.norm.bias[layer], eps, normed)
+        linear(normed, count, attention.qkv.weight[layer], attention.qkv.bias[layer], qkv, PLAIN)
+        _attend_self(weights, state, layer, heads, first, last, qkv, mixed)
+        linear(mixed, count, attention.output.weight[layer], attention.output.bias[layer], x, ADD)
+        layer_norm(x, count, cross_norm.weight[layer], cross_norm.bias[layer], eps, normed)
+        linear(normed, count, weights.cross_query.weight[layer], weights.cross_query.bias[layer], query, PLAIN)
+        _attend_source(state, layer, heads, first, last, query, mixed)
+        linear(mixed, count, weights.cross_output.weight[layer], weights.cross_output.bias[layer], x, ADD)
+        layer_norm(x, count, feed_forward.norm.weight[layer], feed_forward.norm.bias[layer], eps, normed)
+        linear(normed, count, feed_forward.inner.weight[layer], feed_forward.inner.bias[layer], inner, RELU)
+        linear(inner, count, feed_forward.outer.weight[layer], feed_forward.outer.bias[layer], x, ADD)
+    layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], eps, normed)
+    found = logits[first * beam : last * beam]
+    linear(normed, count, weights.projection.weight[0], weights.projection.bias[0], found, PLAIN)
+    for m in range(count):
+        log_total[first * beam + m] = log_sum_exp(found[m])
+
+
+@kernel
+def _embed(weights: Decoder, state: State, first: int, last: int, x: Floats) -> None:
+    """Write the embedding of each hypothesis' last token; position 0 has the zero vector."""
+    beam = state.token.shape[1]
+    for row in range(first, last):
+        position = state.position[row]
+        for k in range(beam):
+            target = x[(row - first) * beam + k]
+            embedding, place = weights.embedding[state.token[row, k]], weights.positions[position]
+            for d in range(x.shape[1]):
+                target[d] = embedding[d] + place[d] if position > 0 else place[d]
+
+
+@kernel
+def _attend_self(
+    weights: Decoder, state: State, layer: int, heads: int, first: int, last: int, qkv: Floats, out: Floats
+) -> None:
+    beam, size = state.token.shape[1], out.shape[1]
+    shares = np.empty(state.ancestry.shape[2], np.float32)
+    for row in range(first, last):
+        position = state.position[row]
+        keys, values = state.self_key[layer, row], state.self_value[layer, row]
+        for k in range(beam):
+            m = (row - first) * beam + k
+            for d in range(size):
+                keys[position, k, d], values[position, k, d] = qkv[m, size + d], qkv[m, 2 * size + d]
+            state.ancestry[row, k, position] = k
+        for k in range(beam):
+            m = (row - first) * beam + k
+            attend_descendants(
+                qkv[m, :size], keys, values, state.ancestry[row, k], position, weights.attention.relative_keys[layer],
+                weights.attention.relative_values[layer], heads, shares, out[m],
+            )  # fmt: skip
+
+
+@kernel
+def _attend_source(state: State, layer: int, heads: int, first: int, last: int, query: Floats, out: Floats) -> None:
+    beam = state.token.shape[1]
+    shares = np.empty(state.source_key.shape[2], np.float32)
+    for row in range(first, last):
+        length, keys, values = state.source_length[row], state.source_key[layer, row], state.source_value[layer, row]
+        for k in range(beam):
+            m = (row - first) * beam + k
+            attend_source(query[m], keys, values, length, heads, shares, out[m])

@@ -1,0 +1,145 @@
+"""Kernels of the encoder and the semantic encoder, on sentences laid end to end without padding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tandem.compiled.functions import layer_norm
+from tandem.compiled.linear import ADD, PLAIN, RELU, Floats, Integers, kernel, linear, new_buffer
+from tandem.csanmt.kernels.attention import attend_sentence
+from tandem.csanmt.kernels.weights import Encoder, FeedForward, Linear, Model, Norm
+
+
+@kernel
+def run_layers(weights: Encoder, ids: Integers, starts: Integers, heads: int, eps: float) -> Floats:
+    """Embed and run all layers, without the last normalisation.
+
+    Args:
+        weights: The encoder's.
+        ids: Sentences end to end, each with its end mark, [N].
+        starts: Where each begins, and N, [B + 1].
+        heads: H.
+        eps: Of the normalisations.
+
+    Returns:
+        [at least N, D].
+    """
+    count, size = ids.shape[0], weights.embedding.shape[1]
+    x, normed, mixed = new_buffer(count, size), new_buffer(count, size), new_buffer(count, size)
+    qkv, inner = new_buffer(count, 3 * size), new_buffer(count, weights.feed_forward.inner.bias.shape[1])
+    for sentence in range(starts.shape[0] - 1):
+        for i in range(starts[sentence], starts[sentence + 1]):
+            for d in range(size):
+                x[i, d] = weights.embedding[ids[i], d] + weights.positions[i - starts[sentence], d]
+    attention, feed_forward = weights.attention, weights.feed_forward
+    for layer in range(attention.norm.weight.shape[0]):
+        layer_norm(x, count, attention.norm.weight[layer], attention.norm.bias[layer], eps, normed)
+        linear(normed, count, attention.qkv.weight[layer], attention.qkv.bias[layer], qkv, PLAIN)
+        for sentence in range(starts.shape[0] - 1):
+            first, last = starts[sentence], starts[sentence + 1]
+            attend_sentence(
+                qkv, first, last - first, attention.relative_keys[layer], attention.relative_values[layer], heads,
+                mixed,
+            )  # fmt: skip
+        linear(mixed, count, attention.output.weight[layer], attention.output.bias[layer], x, ADD)
+        layer_norm(x, count, feed_forward.norm.weight[layer], feed_forward.norm.bias[layer], eps, normed)
+        linear(normed, count, feed_forward.inner.weight[layer], feed_forward.inner.bias[layer], inner, RELU)
+        linear(inner, count, feed_forward.outer.weight[layer], feed_forward.outer.bias[layer], x, ADD)
+    return x
+
+
+@kernel
+def project_source(
+    states: Floats, starts: Integers, norm: Norm, eps: float, projection: Linear, row: int, source_key: Floats,
+    source_value: Floats,
+) -> None:  # fmt: skip
+    """Normalise what the encoder gave and write the keys and values that every decoder layer attends to.
+
+    Args:
+        states: As `run_layers` returns them; normalised in place.
+        starts: Where each sentence begins, and N, [B + 1].
+        norm: The encoder's last normalisation.
+        eps: Of the normalisation.
+        projection: The decoder layers' `cross_key_value`.
+        row: Of the first sentence; the others follow.
+        source_key: [L, R, S, D], of which each sentence's positions are written.
+        source_value: Likewise.
+    """
+    count, size = starts[-1], states.shape[1]
+    layer_norm(states, count, norm.weight[0], norm.bias[0], eps, states)
+    both = new_buffer(count, 2 * size)
+    for layer in range(source_key.shape[0]):
+        linear(states, count, projection.weight[layer], projection.bias[layer], both, PLAIN)
+        for sentence in range(starts.shape[0] - 1):
+            first = starts[sentence]
+            for i in range(starts[sentence + 1] - first):
+                for d in range(size):
+                    source_key[layer, row + sentence, i, d] = both[first + i, d]
+                    source_value[layer, row + sentence, i, d] = both[first + i, size + d]
+
+
+@kernel
+def pool(states: Floats, starts: Integers, pooling: Linear, norm: Norm, eps: float) -> Floats:
+    """Return the semantic vectors of sentences, [at least B, D].
+
+    Args:
+        states: As `run_layers` returns them.
+        starts: Where each sentence begins, and N, [B + 1].
+        pooling: Applied to the mean over a sentence.
+        norm: Applied to that.
+        eps: Of the normalisation.
+    """
+    sentences, size = starts.shape[0] - 1, states.shape[1]
+    mean, semantic = new_buffer(sentences, size), new_buffer(sentences, size)
+    for sentence in range(sentences):
+        first, last = starts[sentence], starts[sentence + 1]
+        for i in range(first, last):
+            for d in range(size):
+                mean[sentence, d] += states[i, d]
+        for d in range(size):
+            mean[sentence, d] /= np.float32(last - first)
+    linear(mean, sentences, pooling.weight[0], pooling.bias[0], semantic, PLAIN)
+    layer_norm(semantic, sentences, norm.weight[0], norm.bias[0], eps, semantic)
+    return semantic
+
+
+@kernel
+def augment(semantic: Floats, sentences: int, weights: FeedForward, eps: float, row: int, augmentation: Floats) -> None:
+    """Write what is added to every decoder layer's input, [at least B, D] -> rows of [L, R, D]."""
+    layers, _, size = augmentation.shape
+    normed, inner, out = new_buffer(sentences, size), new_buffer(sentences, size), new_buffer(sentences, size)
+    for layer in range(layers):
+        layer_norm(semantic, sentences, weights.norm.weight[layer], weights.norm.bias[layer], eps, normed)
+        linear(normed, sentences, weights.inner.weight[layer], weights.inner.bias[layer], inner, RELU)
+        linear(inner, sentences, weights.outer.weight[layer], weights.outer.bias[layer], out, PLAIN)
+        for sentence in range(sentences):
+            for d in range(size):
+                augmentation[layer, row + sentence, d] = out[sentence, d]
+
+
+def encode(
+    model: Model,
+    ids: Integers,
+    starts: Integers,
+    row: int,
+    source_key: Floats,
+    source_value: Floats,
+    augmentation: Floats,
+) -> None:
+    """Encode sentences and write what every decoder layer needs of them.
+
+    Args:
+        model: Weights.
+        ids: Sentences end to end, each with its end mark, [N].
+        starts: Where each begins, and N, [B + 1].
+        row: Of the first sentence; the others follow.
+        source_key: [L, R, S, D], of which each sentence's positions are written.
+        source_value: Likewise.
+        augmentation: [L, R, D], likewise.
+    """
+    encoder, semantic, decoder = model.encoder, model.semantic, model.decoder
+    states = run_layers(encoder, ids, starts, model.heads, model.eps)
+    project_source(states, starts, encoder.norm, model.eps, decoder.cross_key_value, row, source_key, source_value)
+    meaning = run_layers(semantic, ids, starts, model.heads, model.eps)
+    pooled = pool(meaning, starts, model.pooling, semantic.norm, model.eps)
+    augment(pooled, len(starts) - 1, decoder.augmentation, model.eps, row, augmentation)
