@@ -88,7 +88,7 @@ def _serve(folder: Path, converted: Path) -> list[Answer]:
         memory_gb = _memory_bytes(server) / 1e9
     return [
         Answer(QUESTION, "seconds to /ready, first start", round(server.ready_s, 1)),
-        Answer(QUESTION, "seconds of one translation", round(elapsed_s, 2)),
+        Answer(QUESTION, "seconds of one translation as long as the output limit", round(elapsed_s, 2)),
         Answer(QUESTION, "GB of memory, serving", round(memory_gb, 2)),
     ]
 
