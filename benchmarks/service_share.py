@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
@@ -40,12 +41,28 @@ def _measure_model(conditions: Conditions, name: str, setting: str, model_dir: P
         server = partial(serve, TRANSLATION_MODEL=setting, THREADS=str(conditions.threads))
         ports = [stack.enter_context(server(MAX_BATCH_SIZE=str(size))) for size in settings.sizes]
         for number in range(conditions.rounds + 1):
-            # Sentences a second: of the service with many clients, of the engine with its own time alone.
             seconds = conditions.seconds if number else 2.0
-            served = [load(port, "/translate", seconds, texts=texts, is_watched=False).rate for port in ports]
+            served = [_load(port, seconds, texts) for port in ports]
             computed = [_SENTENCES / engine.time_ms("run", texts=texts, size=size) * 1000 for size in settings.sizes]
             if number:
                 shares.append((served[0] / served[1]) / (computed[0] / computed[1]))
                 names = ("service_32_per_s", "service_1_per_s", "engine_32_per_s", "engine_1_per_s")
                 figures = dict(zip(names, (round(rate, 1) for rate in (*served, *computed)), strict=True))
     return answer("share", f"{name}: the service's gain over the engine's", shares, ">= 0.85", figures)
+
+
+def _load(port: int, seconds: float, texts: list[str]) -> float:
+    """Load a server; return the items a second that its engine was given.
+
+    They are not its requests: what random weights say is tried again in pieces, many times for each sentence.
+    """
+    before = _admitted(port)
+    run = load(port, "/translate", seconds, texts=texts, is_watched=False)
+    return (_admitted(port) - before) / run.seconds
+
+
+def _admitted(port: int) -> float:
+    """Return how many items the server's engines were given since its start."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
+        lines = response.read().decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("tandem_batch_items_sum"))
