@@ -16,7 +16,8 @@ LEVELS = [
     {"tandem.services"},
     {"tandem.documents"},
     {"tandem.text", "tandem.csanmt", "tandem.gte", "cache", "batch_scheduler"},
-    {"tandem.nn", "tandem.compiled"},
+    {"tandem.compiled"},
+    {"tandem.nn"},
     {"tandem.core"},
 ]
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}

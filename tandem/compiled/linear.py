@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba import types
+from numba.extending import overload
 
-from tandem.compiled.tile import TILE_COLUMNS, TILE_ROWS, multiply_tile
+from tandem.compiled.tile import TILE_COLUMNS, TILE_ROWS, bits_of_float, multiply_tile
+from tandem.nn.precision import Precision
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -25,17 +28,74 @@ def kernel(function: Function) -> Function:
     return compiled
 
 
+_SMALLEST_SCALE = 1e-12
+_LEVELS, _MIDDLE = 127, 128  # activations are stored as 128 + [-127, 127], as the instruction wants them unsigned
+
 # What follows a product before it is written.
 PLAIN, RELU, ADD = 0, 1, 2
 
 
-def pack_weight(weight: Floats) -> Floats:
-    """Lay a weight out in panels of TILE_COLUMNS output features, [N, K] -> [P, K, TILE_COLUMNS], filled up with 0."""
-    outputs, inputs = weight.shape
+class Linear(NamedTuple):
+    """Linear layers of one size, their weights packed for the precision that products with them are computed in.
+
+    Attributes:
+        words: 32-bit words [L, P, K', TILE_COLUMNS]: float32, pairs of bfloat16 in uint32, or four int8 in int32.
+            A panel P holds TILE_COLUMNS output features, filled up with 0.
+        scale: What an int8 weight's integers are multiplied by, [L, N]; [L, 0] otherwise.
+        offset: 128 times the sum of an int8 weight's integers over its inputs, int32 [L, N]; [L, 0] otherwise.
+        bias: [L, N].
+    """
+
+    words: npt.NDArray[Any]
+    scale: Floats
+    offset: npt.NDArray[np.int32]
+    bias: Floats
+
+
+def pack_linears(weights: Sequence[Floats], biases: Sequence[Floats], precision: Precision) -> Linear:
+    """Pack layers of one size.
+
+    Args:
+        weights: float32 [N, K] each.
+        biases: float32 [N] each.
+        precision: float32, bfloat16 or int8: what is kept of the weights.
+    """
+    packed = [_pack(weight, precision) for weight in weights]
+    words, scales, offsets = (np.stack(parts) for parts in zip(*packed, strict=True))
+    return Linear(words, scales, offsets, np.stack(biases))
+
+
+def _pack(weight: Floats, precision: Precision) -> tuple[npt.NDArray[Any], Floats, npt.NDArray[np.int32]]:
+    none = np.zeros(0, np.float32), np.zeros(0, np.int32)
+    if precision is Precision.FLOAT32:
+        return _panels(weight), *none
+    if precision is Precision.BFLOAT16:
+        return _panels(_words(_round_to_bfloat16(weight), np.uint32)), *none
+    scale = np.maximum(np.abs(weight).max(1), _SMALLEST_SCALE) / _LEVELS
+    integers = np.rint(weight / scale[:, None]).astype(np.int8)
+    offset = _MIDDLE * integers.sum(1, dtype=np.int32)
+    return _panels(_words(integers, np.int32)), scale.astype(np.float32), offset
+
+
+def _words(values: npt.NDArray[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Join neighbours along the last axis to 32-bit words, [N, K] -> [N, K'], filled up with 0."""
+    together = 4 // values.itemsize
+    padded = np.pad(values, ((0, 0), (0, -values.shape[1] % together)))
+    return np.ascontiguousarray(padded).view(kind)
+
+
+def _panels(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    outputs, depth = words.shape
     panels = -(-outputs // TILE_COLUMNS)
-    padded = np.zeros((panels * TILE_COLUMNS, inputs), np.float32)
-    padded[:outputs] = weight
-    return np.ascontiguousarray(padded.reshape(panels, TILE_COLUMNS, inputs).transpose(0, 2, 1))
+    padded = np.zeros((panels * TILE_COLUMNS, depth), words.dtype)
+    padded[:outputs] = words
+    return np.ascontiguousarray(padded.reshape(panels, TILE_COLUMNS, depth).transpose(0, 2, 1))
+
+
+def _round_to_bfloat16(values: Floats) -> npt.NDArray[np.uint16]:
+    """Round to the nearest bfloat16, ties to even; its bits."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 @kernel
@@ -51,40 +111,124 @@ def new_panels(outputs: int, inputs: int) -> Floats:
 
 
 @kernel
-def linear(x: Floats, count: int, weight: Floats, bias: Floats, out: Floats, then: int) -> None:
-    """Write x @ weight.T + bias, or what `then` makes of it.
+def multiply(x: Floats, count: int, words: Floats, bias: Floats, out: Floats, then: int) -> None:
+    """Write x @ weight.T + bias in float32, or what `then` makes of it.
 
     The panel of weights stays in the cache while all rows meet it.
 
     Args:
         x: float32 [M, at least K], M at least `count` rounded up to whole tiles.
         count: Rows that matter.
-        weight: As `pack_weight` gives it.
+        words: Panels, [P, K, TILE_COLUMNS].
         bias: [N].
         out: [M, N]; with ADD it is what is added to.
         then: PLAIN, RELU or ADD.
     """
     tile = np.empty((TILE_ROWS, TILE_COLUMNS), np.float32)
-    for panel in range(weight.shape[0]):
-        first = panel * TILE_COLUMNS
-        is_whole = first + TILE_COLUMNS <= out.shape[1]
+    for panel in range(words.shape[0]):
         for row in range(0, count, TILE_ROWS):
-            multiply_tile(x, row, weight, panel, tile)
-            for m in range(min(TILE_ROWS, count - row)):
-                if is_whole:  # a loop of known length, which needs no remainder
-                    _write(tile[m], bias, out[row + m], first, TILE_COLUMNS, then)
-                else:
-                    _write(tile[m], bias, out[row + m], first, out.shape[1] - first, then)
+            multiply_tile(x, row, words, panel, tile)
+            _write(tile, bias, out, row, min(row + TILE_ROWS, count), panel, then)
+
+
+def linear(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then: int) -> None:
+    """Write x @ weight.T + bias in the weight's precision, or what `then` makes of it; only kernels can call it.
+
+    Args:
+        x: float32 [M, at least K], M at least `count` rounded up to whole tiles.
+        count: Rows that matter.
+        layers: Packed layers.
+        layer: Which of them.
+        out: [M, N]; with ADD it is what is added to.
+        then: PLAIN, RELU or ADD.
+    """
+    raise NotImplementedError("only kernels can call this; they get what `_choose_linear` returns")
+
+
+@overload(linear, strict=False, jit_options={"fastmath": EXACT_MATH})  # type: ignore[untyped-decorator]
+def _choose_linear(x: Any, count: Any, layers: Any, layer: Any, out: Any, then: Any) -> Any:
+    del x, count, layer, out, then
+    return {types.float32: _in_float32, types.uint32: _in_bfloat16, types.int32: _in_int8}[layers.types[0].dtype]
+
+
+def _in_float32(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then: int) -> None:
+    multiply(x, count, layers.words[layer], layers.bias[layer], out, then)
+
+
+def _in_bfloat16(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then: int) -> None:
+    words, bias = layers.words[layer], layers.bias[layer]
+    halves = np.zeros(((count + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS, 2 * words.shape[1]), np.uint16)
+    for m in range(count):
+        round_row(x[m], min(x.shape[1], halves.shape[1]), halves[m])
+    rounded = halves.view(np.uint32)
+    tile = np.empty((TILE_ROWS, TILE_COLUMNS), np.float32)
+    for panel in range(words.shape[0]):
+        for row in range(0, count, TILE_ROWS):
+            multiply_tile(rounded, row, words, panel, tile)
+            _write(tile, bias, out, row, min(row + TILE_ROWS, count), panel, then)
+
+
+def _in_int8(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then: int) -> None:
+    words, bias = layers.words[layer], layers.bias[layer]
+    integers = np.zeros(((count + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS, 4 * words.shape[1]), np.uint8)
+    scales = np.zeros(integers.shape[0], np.float32)
+    for m in range(count):
+        scales[m] = quantise_row(x[m], min(x.shape[1], integers.shape[1]), integers[m])
+    quantised = integers.view(np.int32)
+    sums, tile = np.empty((TILE_ROWS, TILE_COLUMNS), np.int32), np.empty((TILE_ROWS, TILE_COLUMNS), np.float32)
+    scale, offset = np.zeros(TILE_COLUMNS, np.float32), np.zeros(TILE_COLUMNS, np.int32)
+    for panel in range(words.shape[0]):
+        first = panel * TILE_COLUMNS
+        for n in range(min(TILE_COLUMNS, out.shape[1] - first)):
+            scale[n], offset[n] = layers.scale[layer, first + n], layers.offset[layer, first + n]
+        for row in range(0, count, TILE_ROWS):
+            multiply_tile(quantised, row, words, panel, sums)
+            for m in range(TILE_ROWS):
+                for n in range(TILE_COLUMNS):
+                    tile[m, n] = np.float32(sums[m, n] - offset[n]) * (scales[row + m] * scale[n])
+            _write(tile, bias, out, row, min(row + TILE_ROWS, count), panel, then)
 
 
 @kernel
-def _write(sums: Floats, bias: Floats, out: Floats, first: int, width: int, then: int) -> None:
+def round_row(row: Floats, count: int, out: npt.NDArray[np.uint16]) -> None:
+    """Write the bits of the nearest bfloat16s, ties to even."""
+    for i in range(count):
+        bits = bits_of_float(row[i])
+        out[i] = np.uint16((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16))
+
+
+@kernel
+def quantise_row(row: Floats, count: int, out: npt.NDArray[np.uint8]) -> np.float32:
+    """Write a row as 128 + integers in [-127, 127]; return what one of them is worth."""
+    top = np.float32(_SMALLEST_SCALE)
+    for i in range(count):
+        top = max(top, abs(row[i]))
+    scale = np.float32(_LEVELS) / top
+    for i in range(count):
+        out[i] = np.uint8(np.int32(np.rint(row[i] * scale)) + np.int32(_MIDDLE))
+    return top / np.float32(_LEVELS)
+
+
+@kernel
+def _write(sums: Floats, bias: Floats, out: Floats, row: int, last: int, panel: int, then: int) -> None:
+    """Write rows of a tile where they belong."""
+    first = panel * TILE_COLUMNS
+    for m in range(last - row):
+        if first + TILE_COLUMNS <= out.shape[1]:  # a loop of known length, which needs no remainder
+            _write_row(sums[m], bias, out[row + m], first, TILE_COLUMNS, then)
+        else:
+            _write_row(sums[m], bias, out[row + m], first, out.shape[1] - first, then)
+
+
+@kernel
+def _write_row(sums: Floats, bias: Floats, out: Floats, first: int, width: int, then: int) -> None:
     if then == ADD:
         for n in range(width):
             out[first + n] += sums[n] + bias[first + n]
     elif then == RELU:
         for n in range(width):
-            out[first + n] = max(sums[n] + bias[first + n], np.float32(0))
+            value = sums[n] + bias[first + n]
+            out[first + n] = np.float32(0) if value < np.float32(0) else value  # NaN stays
     else:
         for n in range(width):
             out[first + n] = sums[n] + bias[first + n]

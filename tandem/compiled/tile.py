@@ -6,6 +6,7 @@ instructions. LLVM makes of them what the processor has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding, ir
@@ -21,17 +22,25 @@ TILE_ROWS = 4
 TILE_COLUMNS = LANES * _VECTORS
 
 
+# Whether the processor multiplies pairs of bfloat16, or quadruples of 8-bit integers, in one instruction.
+HAS_BFLOAT16 = LANES == 16 and bool(_FEATURES.get("avx512bf16"))
+HAS_INT8 = LANES == 16 and bool(_FEATURES.get("avx512vnni"))
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def multiply_tile(typing_context: Any, x: Any, row: Any, weight: Any, panel: Any, out: Any) -> Any:
     """Multiply TILE_ROWS rows of `x` by a panel of packed weights.
 
+    Inputs and weights are words of 32 bits: a float32, two bfloat16 (in uint32), or four 8-bit integers (in int32;
+    those of `x` unsigned, those of `weight` signed). A word of `x` meets the word of `weight` for the same inputs.
+
     Args:
         typing_context: numba's.
-        x: float32 [M, at least K], contiguous; rows `row` to `row + TILE_ROWS` exist.
+        x: [M, at least K], contiguous; rows `row` to `row + TILE_ROWS` exist.
         row: The first of the rows.
-        weight: float32 [P, K, TILE_COLUMNS], contiguous.
+        weight: [P, K, TILE_COLUMNS], contiguous, of the same type.
         panel: Which P.
-        out: float32 [TILE_ROWS, TILE_COLUMNS], contiguous; overwritten.
+        out: float32, or int32 for integers, [TILE_ROWS, TILE_COLUMNS], contiguous; overwritten.
     """
     del typing_context, row, panel
     return types.void(x, types.intp, weight, types.intp, out), _generate
@@ -43,39 +52,51 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     stride, depth = builder.extract_value(x.shape, 1), builder.extract_value(weight.shape, 1)
     rows = [builder.gep(x.data, [builder.mul(builder.add(row, _integer(m)), stride)]) for m in range(TILE_ROWS)]
     first_weight = builder.gep(weight.data, [builder.mul(builder.mul(panel, depth), _integer(TILE_COLUMNS))])
-    sums = _sum_over_depth(builder, rows, first_weight, depth)
+    sums = _sum_over_depth(builder, signature.args[2].dtype, rows, first_weight, depth)
     for m, columns in enumerate(sums):
         for n, value in enumerate(columns):
             _store(builder, value, builder.gep(out, [_integer(m * TILE_COLUMNS + n * LANES)]))
     return context.get_dummy_value()
 
 
-def _sum_over_depth(builder: Any, rows: list[Any], weight: Any, depth: Any) -> list[list[Any]]:
+def _sum_over_depth(builder: Any, kind: Any, rows: list[Any], weight: Any, depth: Any) -> list[list[Any]]:
     """Emit the loop over K, -> the sums, vectors [TILE_ROWS][_VECTORS]."""
-    vector = ir.VectorType(ir.FloatType(), LANES)
-    multiply_add = _multiply_add(builder, vector)
+    words = ir.VectorType(rows[0].type.pointee, LANES)
+    result = ir.VectorType(ir.IntType(32) if kind == types.int32 else ir.FloatType(), LANES)
+    accumulate = _accumulator(builder, kind, result, words)
     before, loop = builder.block, builder.append_basic_block("over_depth")
     after = builder.append_basic_block("summed")
     builder.branch(loop)
     builder.position_at_end(loop)
     k = builder.phi(ir.IntType(64))
     k.add_incoming(_integer(0), before)
-    sums = [[builder.phi(vector) for _ in range(_VECTORS)] for _ in range(TILE_ROWS)]
+    sums = [[builder.phi(result) for _ in range(_VECTORS)] for _ in range(TILE_ROWS)]
     columns = builder.gep(weight, [builder.mul(k, _integer(TILE_COLUMNS))])
-    weights = [_load(builder, builder.gep(columns, [_integer(n * LANES)]), vector) for n in range(_VECTORS)]
+    weights = [_load(builder, builder.gep(columns, [_integer(n * LANES)]), words) for n in range(_VECTORS)]
     next_k = builder.add(k, _integer(1))
     new = []
     for row, row_sums in zip(rows, sums, strict=True):
-        value = _spread(builder, builder.load(builder.gep(row, [k])), vector)
-        new.append([builder.call(multiply_add, [value, weights[n], row_sums[n]]) for n in range(_VECTORS)])
+        value = _spread(builder, builder.load(builder.gep(row, [k])), words)
+        new.append([accumulate(row_sums[n], value, weights[n]) for n in range(_VECTORS)])
     for old_row, new_row in zip(sums, new, strict=True):
         for old, value in zip(old_row, new_row, strict=True):
-            old.add_incoming(ir.Constant(vector, [0.0] * LANES), before)
+            old.add_incoming(ir.Constant(result, [0] * LANES), before)
             old.add_incoming(value, loop)
     k.add_incoming(next_k, loop)
     builder.cbranch(builder.icmp_signed("<", next_k, depth), loop, after)
     builder.position_at_end(after)
     return new
+
+
+def _accumulator(builder: Any, kind: Any, result: Any, words: Any) -> Callable[[Any, Any, Any], Any]:
+    """Return what emits sum + x * weight for vectors of words."""
+    if kind == types.float32:
+        multiply_add = _multiply_add(builder, result)
+        return lambda total, x, weight: builder.call(multiply_add, [x, weight, total])
+    name = "avx512.vpdpbusd.512" if kind == types.int32 else "avx512bf16.dpbf16ps.512"
+    signature = ir.FunctionType(result, [result, words, words])
+    instruction = cgutils.get_or_insert_function(builder.module, signature, f"llvm.x86.{name}")
+    return lambda total, x, weight: builder.call(instruction, [total, x, weight])
 
 
 def _multiply_add(builder: Any, vector: Any) -> Any:
@@ -156,3 +177,15 @@ def float_of_bits(typing_context: Any, bits: Any) -> Any:
         return builder.bitcast(arguments[0], ir.FloatType())
 
     return types.float32(types.int32), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def bits_of_float(typing_context: Any, value: Any) -> Any:
+    """Take a float32's bits for those of a uint32."""
+    del typing_context, value
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.uint32(types.float32), generate

@@ -31,10 +31,10 @@ def make_kernels(
         threads: How many compute; None for one a core.
         cache_dir: Where what is compiled is kept; None for that of the settings.
     """
-    if precision is not Precision.FLOAT32 or model.device.type != "cpu":
+    if model.device.type != "cpu" or not prepare_kernels(cache_dir or load_settings().cache_dir):
         return None
-    if not prepare_kernels(cache_dir or load_settings().cache_dir):
-        return None
-    from tandem.csanmt.kernel_search import Kernels  # imports numba
+    from tandem.csanmt.kernel_search import Kernels, kernel_precisions  # imports numba
 
-    return Kernels(model, source_positions, threads or len(os.sched_getaffinity(0)))
+    if precision not in kernel_precisions():
+        return None
+    return Kernels(model, precision, source_positions, threads or len(os.sched_getaffinity(0)))

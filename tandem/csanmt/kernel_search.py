@@ -9,20 +9,28 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from tandem.compiled.linear import Floats, Integers
+from tandem.compiled.linear import Integers
 from tandem.compiled.team import Team, get_team, split_evenly
+from tandem.compiled.tile import HAS_BFLOAT16, HAS_INT8, TILE_ROWS
 from tandem.core.types import Item
 from tandem.csanmt.configuration import CsanmtConfig
 from tandem.csanmt.constraints import Constraint
 from tandem.csanmt.kernels.beam import Limits, advance
-from tandem.csanmt.kernels.decoder import State, decode
+from tandem.csanmt.kernels.decoder import Scored, State, decode
 from tandem.csanmt.kernels.encoder import encode
 from tandem.csanmt.kernels.weights import Model, read_weights
 from tandem.csanmt.live import DecodingOptions, LiveRows, length_penalty
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
 from tandem.csanmt.rows import RowLimits, RowTensor
+from tandem.nn.precision import Precision
 
 _ROWS_WORTH_A_THREAD = 2  # fewer cost less than waking the thread
+
+
+def kernel_precisions() -> frozenset[Precision]:
+    """Return the precisions that this processor has instructions for."""
+    lower = {Precision.BFLOAT16: HAS_BFLOAT16, Precision.INT8: HAS_INT8}
+    return frozenset({Precision.FLOAT32, *(precision for precision, is_there in lower.items() if is_there)})
 
 
 class Kernels:
@@ -30,14 +38,18 @@ class Kernels:
 
     Args:
         model: In float32 on the CPU, its linear layers not packed.
+        precision: One of `kernel_precisions`.
         source_positions: The longest source, its end mark included.
         threads: How many compute.
     """
 
-    def __init__(self, model: CsanmtForConditionalGeneration, source_positions: int, threads: int) -> None:
+    def __init__(
+        self, model: CsanmtForConditionalGeneration, precision: Precision, source_positions: int, threads: int
+    ) -> None:
         """Pack the weights."""
         self._config = model.config
-        self._weights = read_weights(model, source_positions, model.config.max_decoded_trg_len)
+        self._is_exact = precision is Precision.FLOAT32
+        self._weights = read_weights(model, precision, source_positions, model.config.max_decoded_trg_len)
         self._team = get_team(threads)
 
     @property
@@ -47,7 +59,7 @@ class Kernels:
 
     def build_search(self, options: DecodingOptions, limits: RowLimits | None) -> KernelSearch:
         """Make a search without rows."""
-        return KernelSearch(self._weights, self._config, options, self._team, limits)
+        return KernelSearch(self._weights, self._config, options, self._team, limits, is_exact=self._is_exact)
 
 
 def _count_bytes(weights: object) -> int:
@@ -57,7 +69,7 @@ def _count_bytes(weights: object) -> int:
 
 
 class KernelSearch(LiveRows):
-    """Live rows on a CPU in float32.
+    """Live rows on a CPU.
 
     Args:
         weights: The model's.
@@ -65,6 +77,7 @@ class KernelSearch(LiveRows):
         options: Beam size, length penalty, output limit.
         team: Who computes.
         limits: How many rows there may be, and how long; None for as many as join.
+        is_exact: True when the weights are in float32.
     """
 
     def __init__(
@@ -74,6 +87,8 @@ class KernelSearch(LiveRows):
         options: DecodingOptions,
         team: Team,
         limits: RowLimits | None = None,
+        *,
+        is_exact: bool = True,
     ) -> None:
         """Start without rows."""
         layers, size, beam = config.num_decoder_layers, config.hidden_size, options.beam_size
@@ -85,6 +100,7 @@ class KernelSearch(LiveRows):
             "source_value": RowTensor((layers, "R", "S", size), exact),
             "source_length": RowTensor(("R",), torch.int64),
             "augmentation": RowTensor((layers, "R", size), exact),
+            "hidden": RowTensor(("R", -(-beam // TILE_ROWS) * TILE_ROWS, size), exact),
             "logits": RowTensor(("R", beam, config.trg_vocab_size), exact),
             "log_total": RowTensor(("R", beam), exact),
             "status": RowTensor(("R",), torch.int64),
@@ -93,7 +109,7 @@ class KernelSearch(LiveRows):
         self._weights = weights
         self._team = team
         lengths = torch.arange(options.max_target_tokens + 1.0)
-        self._limits = Limits(length_penalty(lengths, options.lp_rate).numpy(), options.max_target_tokens)
+        self._limits = Limits(length_penalty(lengths, options.lp_rate).numpy(), options.max_target_tokens, is_exact)
         self._view = self._look()
 
     def admit(self, items: Sequence[Item], constraints: Sequence[list[Constraint]]) -> None:
@@ -140,11 +156,11 @@ class KernelSearch(LiveRows):
 
     def _decode(self, first: int, last: int) -> None:
         weights, view = self._weights, self._view
-        decode(weights.decoder, weights.heads, weights.eps, view.state, first, last, view.logits, view.log_total)
+        decode(weights.decoder, weights.heads, weights.eps, view.state, first, last, view.scored)
 
     def _choose(self, first: int, last: int) -> None:
         view = self._view
-        advance(view.state, self._limits, view.logits, view.log_total, first, last, view.status)
+        advance(view.state, self._limits, self._weights.decoder.embedding, view.scored, first, last, view.status)
 
     def _tell_constraints(self) -> None:
         count = len(self._live)
@@ -161,13 +177,12 @@ class KernelSearch(LiveRows):
         """Return the rows' tensors as the kernels see them."""
         rows = self._rows
         state = State(**{name: rows[name].numpy() for name in State._fields})
-        logits, log_total = (rows[name].flatten(0, 1).numpy() for name in ("logits", "log_total"))
-        return _View(rows.version, state, logits, log_total, rows["status"].numpy())
+        scored = Scored(*(rows[name].flatten(0, 1).numpy() for name in Scored._fields))
+        return _View(rows.version, state, scored, rows["status"].numpy())
 
 
 class _View(NamedTuple):
     version: int
     state: State
-    logits: Floats
-    log_total: Floats
+    scored: Scored
     status: Integers

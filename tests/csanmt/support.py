@@ -15,7 +15,7 @@ from tandem.core.types import Finished, Hypothesis, Item, Priority
 from tandem.csanmt.backend import make_kernels
 from tandem.csanmt.checkpoint import load_model
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
-from tandem.csanmt.kernel_search import Kernels
+from tandem.csanmt.kernel_search import Kernels, kernel_precisions
 from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
@@ -25,7 +25,6 @@ from tests.conftest import GOLDEN, MODELS
 
 FIXTURES = GOLDEN / "csanmt"
 KINDS = ("abs_shared", "rel_shared", "abs_unshared")
-KERNEL_PRECISIONS = (Precision.FLOAT32,)
 DEMOS = {"demo-zh2en": ("zh", "en"), "demo-en2zh": ("en", "zh")}
 
 
@@ -120,7 +119,7 @@ class Demo:
         self.official = (folder / f"official.{target}").read_text(encoding="utf-8").splitlines()
         self.ids = [tuple(row) for row in json.loads((folder / "official.ids.json").read_text(encoding="utf-8"))]
         self.model = load_model(self.directory)
-        has_kernels = Backend.name == "kernels" and precision in KERNEL_PRECISIONS
+        has_kernels = Backend.name == "kernels" and precision in kernel_precisions()
         if has_kernels:
             kernels_of(self.model, precision)
         pack_model(self.model, precision, torch.device("cpu"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tandem.compiled.functions import softmax
-from tandem.compiled.linear import ADD, PLAIN, Floats, Integers, kernel, linear, new_buffer, new_panels
+from tandem.compiled.linear import ADD, PLAIN, Floats, Integers, kernel, multiply, new_buffer, new_panels
 from tandem.compiled.tile import LANES, TILE_COLUMNS, add_scaled_vectors, dot_vectors
 
 _ZERO = np.float32(0)
@@ -135,22 +135,22 @@ def attend_sentence(
                 query[i, d] = qkv[first + i, at + d] * scale
                 keys[i // TILE_COLUMNS, d, i % TILE_COLUMNS] = qkv[first + i, size + at + d]
                 values[d // TILE_COLUMNS, i, d % TILE_COLUMNS] = qkv[first + i, 2 * size + at + d]
-        linear(query, length, keys, nothing, shares, PLAIN)
+        multiply(query, length, keys, nothing, shares, PLAIN)
         if rows > 0:
-            linear(query, length, far_keys, nothing, by_distance, PLAIN)
+            multiply(query, length, far_keys, nothing, by_distance, PLAIN)
             for i in range(length):
                 for j in range(length):
                     shares[i, j] += by_distance[i, distance_index(i, j, rows)]
         for i in range(length):
             softmax(shares[i], length)
-        linear(shares, length, values, nothing, found, PLAIN)
+        multiply(shares, length, values, nothing, found, PLAIN)
         if rows > 0:
             for i in range(length):
                 for row in range(rows):
                     by_distance[i, row] = _ZERO
                 for j in range(length):
                     by_distance[i, distance_index(i, j, rows)] += shares[i, j]
-            linear(by_distance, length, far_values, nothing, found, ADD)
+            multiply(by_distance, length, far_values, nothing, found, ADD)
         for i in range(length):
             for d in range(depth):
                 out[first + i, at + d] = found[i, d]

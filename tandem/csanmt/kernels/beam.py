@@ -9,24 +9,29 @@ import numpy as np
 
 from tandem.compiled.functions import largest
 from tandem.compiled.linear import Floats, Integers, kernel
-from tandem.csanmt.kernels.decoder import State
+from tandem.csanmt.kernels.attention import dot
+from tandem.csanmt.kernels.decoder import Scored, State
 from tandem.csanmt.modeling import EOS_ID
 
 RUNNING, DONE, NON_FINITE = 0, 1, 2
 _BLOCK = 64
+_RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
+_LEAST_CHANGE = np.float32(-0.5)
 _NONE = np.float32(-np.inf)
 
 
 class Limits(NamedTuple):
-    """When a row is done.
+    """How rows are judged.
 
     Attributes:
         penalty: The length penalty of every length, float32 [max_target_tokens + 1].
         max_target_tokens: Output limit, the end mark included.
+        is_exact: True when logits are computed in float32.
     """
 
     penalty: Floats
     max_target_tokens: int
+    is_exact: bool
 
 
 class Chosen(NamedTuple):
@@ -40,15 +45,15 @@ class Chosen(NamedTuple):
 
 @kernel
 def advance(
-    state: State, limits: Limits, logits: Floats, log_total: Floats, first: int, last: int, status: Integers
+    state: State, limits: Limits, embedding: Floats, scored: Scored, first: int, last: int, status: Integers
 ) -> None:
     """Choose the continuations of rows and book them.
 
     Args:
         state: The live rows.
         limits: When they are done.
-        logits: [R * K, V].
-        log_total: The log of the sum of their exponentials, before anything was forbidden, [R * K].
+        embedding: The target's, scaled by the root of D; [V, D].
+        scored: What `decode` gave, less what is forbidden in the logits.
         first: The first row that is advanced.
         last: The row after the last.
         status: What became of each row, [R], of which the rows' are written.
@@ -59,7 +64,7 @@ def advance(
         np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.int64), np.empty(width, np.int64)
     )
     for row in range(first, last):
-        is_finite = _choose(state, limits, logits, log_total, row, chosen)
+        is_finite = _choose(state, limits, embedding, scored, row, chosen)
         _merge_finished(state, row, chosen)
         _follow(state, row, chosen)
         state.position[row] += 1
@@ -92,10 +97,10 @@ def top(values: Floats, best: Floats, places: Integers) -> None:
 
 
 @kernel
-def _choose(state: State, limits: Limits, logits: Floats, log_total: Floats, row: int, chosen: Chosen) -> bool:
+def _choose(state: State, limits: Limits, embedding: Floats, scored: Scored, row: int, chosen: Chosen) -> bool:
     """Write the best 2K continuations of a row; False where the model gave no finite numbers."""
     beam = state.token.shape[1]
-    width = 2 * beam
+    width = 2 * beam if limits.is_exact else _RESCORED * beam
     penalty = limits.penalty[state.position[row] + 1]
     scores, log_probs = np.empty(beam * width, np.float32), np.empty(beam * width, np.float32)
     tokens = np.zeros(beam * width, np.int64)
@@ -106,19 +111,49 @@ def _choose(state: State, limits: Limits, logits: Floats, log_total: Floats, row
         so_far, m = state.log_prob[row, k], row * beam + k
         if so_far == _NONE:
             continue
-        is_finite = is_finite and math.isfinite(log_total[m])
-        top(logits[m], log_probs[k * width : (k + 1) * width], tokens[k * width : (k + 1) * width])
+        is_finite = is_finite and math.isfinite(scored.log_total[m])
+        found, places = log_probs[k * width : (k + 1) * width], tokens[k * width : (k + 1) * width]
+        top(scored.logits[m], found, places)
+        for i in range(width):
+            found[i] -= scored.log_total[m]
+        if not limits.is_exact:
+            rescore(scored.hidden[m], embedding, scored.log_total[m], places, found)
         for i in range(k * width, (k + 1) * width):
-            log_probs[i] = so_far + (log_probs[i] - log_total[m])
+            log_probs[i] += so_far
             scores[i] = log_probs[i] / penalty
-    order = np.empty(width, np.int64)
+    order = np.empty(2 * beam, np.int64)
     top(scores, chosen.score, order)
-    for i in range(width):
+    for i in range(2 * beam):
         chosen.log_prob[i] = log_probs[order[i]]
         chosen.parent[i], chosen.token[i] = order[i] // width, tokens[order[i]]
         if chosen.score[i] == _NONE:
             chosen.log_prob[i] = _NONE
     return is_finite
+
+
+@kernel
+def rescore(hidden: Floats, embedding: Floats, log_total: np.float32, tokens: Integers, log_probs: Floats) -> None:
+    """Replace the log-probs of candidates whose logits came out of a rounded projection by those without the rounding.
+
+    `tandem.csanmt.candidates.rescore` says why and how.
+
+    Args:
+        hidden: The decoder's normalised output, [D].
+        embedding: The target's, scaled by the root of D; [V, D].
+        log_total: The log of the sum of all rounded logits' exponentials.
+        tokens: The candidates, [C].
+        log_probs: Theirs, [C]; -inf where one is forbidden. Overwritten.
+    """
+    unscale = np.float32(1.0 / math.sqrt(hidden.shape[0]))
+    change = np.float32(0)
+    for i in range(tokens.shape[0]):
+        if log_probs[i] > _NONE:
+            exact = dot(hidden, embedding[tokens[i]]) * unscale - log_total
+            change += np.float32(math.exp(exact)) - np.float32(math.exp(log_probs[i]))
+            log_probs[i] = exact
+    correction = np.float32(math.log1p(max(change, _LEAST_CHANGE)))
+    for i in range(tokens.shape[0]):
+        log_probs[i] -= correction
 
 
 @kernel

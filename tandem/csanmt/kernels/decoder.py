@@ -52,10 +52,22 @@ class State(NamedTuple):
     finished_parent: Integers
 
 
+class Scored(NamedTuple):
+    """What a step gives every hypothesis; with room for whole tiles behind the last row.
+
+    Attributes:
+        hidden: The decoder's normalised output, [at least R * K, D].
+        logits: [R * K, V].
+        log_total: The log of the sum of the logits' exponentials, [R * K].
+    """
+
+    hidden: Floats
+    logits: Floats
+    log_total: Floats
+
+
 @kernel
-def decode(
-    weights: Decoder, heads: int, eps: float, state: State, first: int, last: int, logits: Floats, log_total: Floats
-) -> None:
+def decode(weights: Decoder, heads: int, eps: float, state: State, first: int, last: int, scored: Scored) -> None:
     """Compute the logits of every hypothesis' next token and write this position's keys and values.
 
     Args:
@@ -65,8 +77,7 @@ def decode(
         state: The live rows.
         first: The first row that is advanced.
         last: The row after the last.
-        logits: [R * K, V]; those of the rows are written.
-        log_total: The log of the sum of their exponentials, [R * K].
+        scored: What the rows' hypotheses are given.
     """
     beam, size = state.token.shape[1], weights.embedding.shape[1]
     count = (last - first) * beam
@@ -81,21 +92,22 @@ def decode(
             for d in range(size):
                 x[m, d] += augmentation[d]
         layer_norm(x, count, attention.norm.weight[layer], attention.norm.bias[layer], eps, normed)
-        linear(normed, count, attention.qkv.weight[layer], attention.qkv.bias[layer], qkv, PLAIN)
+        linear(normed, count, attention.qkv, layer, qkv, PLAIN)
         _attend_self(weights, state, layer, heads, first, last, qkv, mixed)
-        linear(mixed, count, attention.output.weight[layer], attention.output.bias[layer], x, ADD)
+        linear(mixed, count, attention.output, layer, x, ADD)
         layer_norm(x, count, cross_norm.weight[layer], cross_norm.bias[layer], eps, normed)
-        linear(normed, count, weights.cross_query.weight[layer], weights.cross_query.bias[layer], query, PLAIN)
+        linear(normed, count, weights.cross_query, layer, query, PLAIN)
         _attend_source(state, layer, heads, first, last, query, mixed)
-        linear(mixed, count, weights.cross_output.weight[layer], weights.cross_output.bias[layer], x, ADD)
+        linear(mixed, count, weights.cross_output, layer, x, ADD)
         layer_norm(x, count, feed_forward.norm.weight[layer], feed_forward.norm.bias[layer], eps, normed)
-        linear(normed, count, feed_forward.inner.weight[layer], feed_forward.inner.bias[layer], inner, RELU)
-        linear(inner, count, feed_forward.outer.weight[layer], feed_forward.outer.bias[layer], x, ADD)
-    layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], eps, normed)
-    found = logits[first * beam : last * beam]
-    linear(normed, count, weights.projection.weight[0], weights.projection.bias[0], found, PLAIN)
+        linear(normed, count, feed_forward.inner, layer, inner, RELU)
+        linear(inner, count, feed_forward.outer, layer, x, ADD)
+    hidden = scored.hidden[first * beam :]
+    layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], eps, hidden)
+    logits = scored.logits[first * beam :]
+    linear(hidden, count, weights.projection, 0, logits, PLAIN)
     for m in range(count):
-        log_total[first * beam + m] = log_sum_exp(found[m])
+        scored.log_total[first * beam + m] = log_sum_exp(logits[m])
 
 
 @kernel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tandem.compiled.functions import layer_norm
-from tandem.compiled.linear import ADD, PLAIN, RELU, Floats, Integers, kernel, linear, new_buffer
+from tandem.compiled.linear import ADD, PLAIN, RELU, Floats, Integers, Linear, kernel, linear, new_buffer
 from tandem.csanmt.kernels.attention import attend_sentence
-from tandem.csanmt.kernels.weights import Encoder, FeedForward, Linear, Model, Norm
+from tandem.csanmt.kernels.weights import Encoder, FeedForward, Model, Norm
 
 
 @kernel
@@ -34,17 +34,17 @@ def run_layers(weights: Encoder, ids: Integers, starts: Integers, heads: int, ep
     attention, feed_forward = weights.attention, weights.feed_forward
     for layer in range(attention.norm.weight.shape[0]):
         layer_norm(x, count, attention.norm.weight[layer], attention.norm.bias[layer], eps, normed)
-        linear(normed, count, attention.qkv.weight[layer], attention.qkv.bias[layer], qkv, PLAIN)
+        linear(normed, count, attention.qkv, layer, qkv, PLAIN)
         for sentence in range(starts.shape[0] - 1):
             first, last = starts[sentence], starts[sentence + 1]
             attend_sentence(
                 qkv, first, last - first, attention.relative_keys[layer], attention.relative_values[layer], heads,
                 mixed,
             )  # fmt: skip
-        linear(mixed, count, attention.output.weight[layer], attention.output.bias[layer], x, ADD)
+        linear(mixed, count, attention.output, layer, x, ADD)
         layer_norm(x, count, feed_forward.norm.weight[layer], feed_forward.norm.bias[layer], eps, normed)
-        linear(normed, count, feed_forward.inner.weight[layer], feed_forward.inner.bias[layer], inner, RELU)
-        linear(inner, count, feed_forward.outer.weight[layer], feed_forward.outer.bias[layer], x, ADD)
+        linear(normed, count, feed_forward.inner, layer, inner, RELU)
+        linear(inner, count, feed_forward.outer, layer, x, ADD)
     return x
 
 
@@ -69,7 +69,7 @@ def project_source(
     layer_norm(states, count, norm.weight[0], norm.bias[0], eps, states)
     both = new_buffer(count, 2 * size)
     for layer in range(source_key.shape[0]):
-        linear(states, count, projection.weight[layer], projection.bias[layer], both, PLAIN)
+        linear(states, count, projection, layer, both, PLAIN)
         for sentence in range(starts.shape[0] - 1):
             first = starts[sentence]
             for i in range(starts[sentence + 1] - first):
@@ -98,7 +98,7 @@ def pool(states: Floats, starts: Integers, pooling: Linear, norm: Norm, eps: flo
                 mean[sentence, d] += states[i, d]
         for d in range(size):
             mean[sentence, d] /= np.float32(last - first)
-    linear(mean, sentences, pooling.weight[0], pooling.bias[0], semantic, PLAIN)
+    linear(mean, sentences, pooling, 0, semantic, PLAIN)
     layer_norm(semantic, sentences, norm.weight[0], norm.bias[0], eps, semantic)
     return semantic
 
@@ -110,8 +110,8 @@ def augment(semantic: Floats, sentences: int, weights: FeedForward, eps: float, 
     normed, inner, out = new_buffer(sentences, size), new_buffer(sentences, size), new_buffer(sentences, size)
     for layer in range(layers):
         layer_norm(semantic, sentences, weights.norm.weight[layer], weights.norm.bias[layer], eps, normed)
-        linear(normed, sentences, weights.inner.weight[layer], weights.inner.bias[layer], inner, RELU)
-        linear(inner, sentences, weights.outer.weight[layer], weights.outer.bias[layer], out, PLAIN)
+        linear(normed, sentences, weights.inner, layer, inner, RELU)
+        linear(inner, sentences, weights.outer, layer, out, PLAIN)
         for sentence in range(sentences):
             for d in range(size):
                 augmentation[layer, row + sentence, d] = out[sentence, d]

@@ -1,23 +1,17 @@
-"""A model's weights as the kernels read them: float32, packed, one array for all layers."""
+"""A model's weights as the kernels read them: packed, one array for all layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tandem.compiled.linear import Floats, pack_weight
+from tandem.compiled.linear import Floats, Linear, pack_linears
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration, DecoderLayer, EncoderLayer, timing_signal
-
-
-class Linear(NamedTuple):
-    """Linear layers: packed weights [L, P, K, W] and biases [L, N]."""
-
-    weight: Floats
-    bias: Floats
+from tandem.nn.precision import Precision
 
 
 class Norm(NamedTuple):
@@ -82,96 +76,104 @@ class Model(NamedTuple):
     eps: float
 
 
-def read_weights(model: CsanmtForConditionalGeneration, source_positions: int, target_positions: int) -> Model:
-    """Copy a model's weights.
+def read_weights(
+    model: CsanmtForConditionalGeneration, precision: Precision, source_positions: int, target_positions: int
+) -> Model:
+    """Copy and pack a model's weights.
 
     Args:
         model: In float32 on the CPU, its linear layers not packed.
+        precision: float32, bfloat16 or int8: what products with weights are computed in.
         source_positions: The longest source, its end mark included.
         target_positions: The longest target.
     """
-    config = model.config
-    scale = config.hidden_size**0.5
-    bias = model.encoder.input_bias.detach()
-    still = torch.zeros(source_positions, config.hidden_size)
     with torch.inference_mode():
-        timing = [
-            torch.zeros(count, config.hidden_size)
-            if config.is_relative
-            else timing_signal(torch.arange(count), config.hidden_size)
-            for count in (source_positions, target_positions)
-        ]
-        encoder = _encoder(model.encoder.layers, model.source_embedding, scale, timing[0] + bias, model.encoder.norm)
-        semantic = _encoder(
-            model.semantic_encoder.layers, model.semantic_embedding, scale, still, model.semantic_encoder.norm
-        )
+        return _Reader(model, precision).read(source_positions, target_positions)
+
+
+class _Reader:
+    def __init__(self, model: CsanmtForConditionalGeneration, precision: Precision) -> None:
+        self._model = model
+        self._precision = precision
+
+    def read(self, source_positions: int, target_positions: int) -> Model:
+        model, still = self._model, torch.zeros(source_positions, self._model.config.hidden_size)
+        positions = self._positions(source_positions) + model.encoder.input_bias
         return Model(
-            encoder, semantic, _linear([model.semantic_encoder.pooling]), _decoder(model, scale, timing[1]),
-            config.num_heads, model.decoder.norm.eps,
+            self._encoder(model.encoder.layers, model.source_embedding, positions, model.encoder.norm),
+            self._encoder(model.semantic_encoder.layers, model.semantic_embedding, still, model.semantic_encoder.norm),
+            self._linear([model.semantic_encoder.pooling]),
+            self._decoder(self._positions(target_positions)),
+            model.config.num_heads,
+            model.decoder.norm.eps,
+        )
+
+    def _positions(self, count: int) -> Tensor:
+        """Return what absolute positions add to embeddings, [count, D]."""
+        config = self._model.config
+        if config.is_relative:
+            return torch.zeros(count, config.hidden_size)
+        return timing_signal(torch.arange(count), config.hidden_size)
+
+    def _embedding(self, embedding: nn.Embedding) -> Floats:
+        return _array(embedding.weight * self._model.config.hidden_size**0.5)
+
+    def _encoder(
+        self, layers: Iterable[nn.Module], embedding: nn.Embedding, positions: Tensor, norm: nn.LayerNorm
+    ) -> Encoder:
+        stack = cast(list[EncoderLayer], list(layers))
+        return Encoder(
+            self._embedding(embedding), _array(positions), self._attention(stack),
+            self._feed_forward(stack, "feed_forward"), _norm([norm]),
         )  # fmt: skip
 
+    def _decoder(self, positions: Tensor) -> Decoder:
+        model, layers = self._model, self._model.decoder.stack
+        cross = [layer.cross_attention for layer in layers]
+        return Decoder(
+            embedding=self._embedding(model.target_embedding),
+            positions=_array(positions),
+            augmentation=self._feed_forward(layers, "augmentation"),
+            attention=self._attention(layers),
+            cross_norm=_norm([layer.cross_attention_norm for layer in layers]),
+            cross_query=self._linear([attention.query for attention in cross]),
+            cross_key_value=self._linear([attention.key_value for attention in cross]),
+            cross_output=self._linear([attention.output for attention in cross]),
+            feed_forward=self._feed_forward(layers, "feed_forward"),
+            norm=_norm([model.decoder.norm]),
+            projection=self._linear([model.output_projection]),
+        )
 
-def _decoder(model: CsanmtForConditionalGeneration, scale: float, positions: Tensor) -> Decoder:
-    layers = model.decoder.stack
+    def _attention(self, layers: Sequence[EncoderLayer] | Sequence[DecoderLayer]) -> Attention:
+        attentions = [layer.self_attention for layer in layers]
+        none = torch.zeros(0, attentions[0].qkv.in_features // attentions[0].heads)
+        keys, values = (
+            _stack([getattr(attention, name, none) for attention in attentions])
+            for name in ("relative_keys", "relative_values")
+        )
+        return Attention(
+            _norm([layer.self_attention_norm for layer in layers]),
+            self._linear([attention.qkv for attention in attentions]),
+            self._linear([attention.output for attention in attentions]),
+            keys,
+            values,
+        )
 
-    def each(pick: Callable[[DecoderLayer], nn.Module]) -> list[nn.Module]:
-        return [pick(layer) for layer in layers]
+    def _feed_forward(self, layers: Sequence[EncoderLayer] | Sequence[DecoderLayer], name: str) -> FeedForward:
+        pairs = [getattr(layer, name) for layer in layers]
+        return FeedForward(
+            _norm([getattr(layer, f"{name}_norm") for layer in layers]),
+            self._linear([pair.input for pair in pairs]),
+            self._linear([pair.output for pair in pairs]),
+        )
 
-    return Decoder(
-        embedding=_array(model.target_embedding.weight * scale),
-        positions=_array(positions),
-        augmentation=_feed_forward(layers, "augmentation"),
-        attention=_attention(layers),
-        cross_norm=_norm(each(lambda layer: layer.cross_attention_norm)),
-        cross_query=_linear(each(lambda layer: layer.cross_attention.query)),
-        cross_key_value=_linear(each(lambda layer: layer.cross_attention.key_value)),
-        cross_output=_linear(each(lambda layer: layer.cross_attention.output)),
-        feed_forward=_feed_forward(layers, "feed_forward"),
-        norm=_norm([model.decoder.norm]),
-        projection=_linear([model.output_projection]),
-    )
-
-
-def _encoder(
-    layers: Iterable[nn.Module], embedding: nn.Embedding, scale: float, positions: Tensor, norm: nn.LayerNorm
-) -> Encoder:
-    stack = cast(list[EncoderLayer], list(layers))
-    return Encoder(
-        _array(embedding.weight * scale), _array(positions), _attention(stack), _feed_forward(stack, "feed_forward"),
-        _norm([norm]),
-    )  # fmt: skip
-
-
-def _attention(layers: Sequence[EncoderLayer] | Sequence[DecoderLayer]) -> Attention:
-    attentions = [layer.self_attention for layer in layers]
-    none = torch.zeros(0, attentions[0].qkv.in_features // attentions[0].heads)
-    tables = [
-        [getattr(attention, name, none) for attention in attentions] for name in ("relative_keys", "relative_values")
-    ]
-    return Attention(
-        _norm([layer.self_attention_norm for layer in layers]),
-        _linear([attention.qkv for attention in attentions]),
-        _linear([attention.output for attention in attentions]),
-        *map(_stack, tables),
-    )
-
-
-def _feed_forward(layers: Sequence[EncoderLayer] | Sequence[DecoderLayer], name: str) -> FeedForward:
-    inner = [getattr(layer, name) for layer in layers]
-    return FeedForward(
-        _norm([getattr(layer, f"{name}_norm") for layer in layers]),
-        _linear([pair.input for pair in inner]),
-        _linear([pair.output for pair in inner]),
-    )
-
-
-def _linear(layers: Sequence[Any]) -> Linear:
-    weights = [_array(layer.weight) for layer in layers]
-    biases = [
-        np.zeros(len(weight), np.float32) if layer.bias is None else _array(layer.bias)
-        for layer, weight in zip(layers, weights, strict=True)
-    ]
-    return Linear(np.stack([pack_weight(weight) for weight in weights]), np.stack(biases))
+    def _linear(self, layers: Sequence[Any]) -> Linear:
+        weights = [_array(layer.weight) for layer in layers]
+        biases = [
+            np.zeros(len(weight), np.float32) if layer.bias is None else _array(layer.bias)
+            for layer, weight in zip(layers, weights, strict=True)
+        ]
+        return pack_linears(weights, biases, self._precision)
 
 
 def _norm(layers: Sequence[Any]) -> Norm:
