@@ -10,14 +10,26 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import Enum
+from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tandem.csanmt.candidates import Candidates
 from tandem.csanmt.decoding import Search
+from tandem.csanmt.kernel_search import KernelSearch
+from tandem.csanmt.kernels.encoder import project_source, run_layers
 from tandem.csanmt.modeling import EOS_ID
+
+
+class Forced(Enum):
+    """What is forced on a search."""
+
+    LENGTH = "length"
+    ANCESTORS = "length and ancestors"
 
 
 class EndlessSearch(Search):
@@ -35,8 +47,51 @@ class ForcedSearch(EndlessSearch):
         return replace(found, parents=torch.randint_like(found.parents, self.options.beam_size))
 
 
+class EndlessKernelSearch(KernelSearch):
+    """The same by compiled kernels."""
+
+    def _choose(self, first: int, last: int) -> None:
+        beam = self.options.beam_size
+        self._view.scored.logits[first * beam : last * beam, EOS_ID] = -math.inf
+        super()._choose(first, last)
+
+
+class ForcedKernelSearch(EndlessKernelSearch):
+    """The same by compiled kernels."""
+
+    def _choose(self, first: int, last: int) -> None:
+        super()._choose(first, last)
+        ancestry, beam = self._view.state.ancestry, self.options.beam_size
+        for row in range(first, last):
+            ancestry[row] = ancestry[row, np.random.randint(beam, size=beam)]
+
+
+_SEARCHES: dict[Forced, tuple[type[Search], type[KernelSearch]]] = {
+    Forced.LENGTH: (EndlessSearch, EndlessKernelSearch),
+    Forced.ANCESTORS: (ForcedSearch, ForcedKernelSearch),
+}
+
+
 @contextmanager
-def searching_with(kind: type[Search]) -> Iterator[None]:
-    """Let the engines that are built inside use another kind of search."""
-    with mock.patch("tandem.csanmt.engine.Search", kind):
+def forcing(kind: Forced) -> Iterator[None]:
+    """Let the engines that are built inside search by force."""
+    plain, compiled = _SEARCHES[kind]
+    with (
+        mock.patch("tandem.csanmt.engine.Search", plain),
+        mock.patch("tandem.csanmt.kernel_search.KernelSearch", compiled),
+    ):
         yield
+
+
+@contextmanager
+def without_semantic_encoder() -> Iterator[None]:
+    """Let the kernels leave out the semantic encoder, of a model whose augmentation is zero anyway."""
+    with mock.patch("tandem.csanmt.kernel_search.encode", _encode_plainly):
+        yield
+
+
+def _encode_plainly(model: Any, ids: Any, starts: Any, row: int, *written: Any) -> None:
+    states = run_layers(model.encoder, ids, starts, model.heads, model.eps)
+    keys, values, augmentation = written
+    project_source(states, starts, model.encoder.norm, model.eps, model.decoder.cross_key_value, row, keys, values)
+    augmentation[:, row : row + len(starts) - 1] = 0

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.forced import searching_with
 from tandem.core.planning import BatchPolicy, plan_batch
 from tandem.core.types import Engine, Finished, Hypothesis, Item, Priority
+from tandem.csanmt.backend import make_kernels
 from tandem.csanmt.checkpoint import load_config, load_model
 from tandem.csanmt.constraints import PrefixIndex
-from tandem.csanmt.decoding import Search
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
+from tandem.csanmt.kernel_search import Kernels
 from tandem.csanmt.live import DecodingOptions
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
@@ -46,20 +45,29 @@ def load_packed(model_dir: Path, precision: Precision, device: torch.device = CP
     return model
 
 
+def load_for_service(
+    model_dir: Path, precision: Precision, threads: int
+) -> tuple[CsanmtForConditionalGeneration, Kernels | None]:
+    """Load a translation model of either layout as the service does on a CPU: packed, and with the kernels for it."""
+    model = load_model(model_dir)
+    kernels = make_kernels(model, precision, EngineLimits().source_tokens, threads)
+    pack_model(model, precision, CPU)
+    return model, kernels
+
+
 def build_translator(
     model: CsanmtForConditionalGeneration,
     precision: Precision,
-    search: type[Search] | None = None,
+    kernels: Kernels | None = None,
     limits: EngineLimits | None = None,
 ) -> TranslationEngine:
-    """Build an engine around a packed model, with the model's own decoding options and another search if asked for."""
+    """Build an engine around a packed model, with the model's own decoding options."""
     config = model.config
     options = DecodingOptions(config.beam_size, config.lp_rate, config.max_decoded_trg_len)
-    with nullcontext() if search is None else searching_with(search):
-        return TranslationEngine(
-            model, prefix_index=lambda: PrefixIndex([], 0), options=options, limits=limits or EngineLimits(),
-            precision=precision,
-        )  # fmt: skip
+    return TranslationEngine(
+        model, prefix_index=lambda: PrefixIndex([], 0), options=options, limits=limits or EngineLimits(),
+        precision=precision, kernels=kernels,
+    )  # fmt: skip
 
 
 def translate(engine: TranslationEngine, sources: Sequence[Sequence[int]]) -> list[Hypothesis]:

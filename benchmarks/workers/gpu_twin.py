@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from benchmarks.forced import ForcedSearch
+from benchmarks.forced import Forced, forcing
 from benchmarks.gpu_recording import record_steps
 from benchmarks.ours import NoSemanticEncoder, build_translator, load_packed, translate
 from benchmarks.protocol import serve
@@ -31,7 +31,8 @@ def _build() -> dict[str, Callable[..., Any]]:
     model = load_packed(arguments.model, arguments.precision, arguments.device)
     model.semantic_encoder = NoSemanticEncoder()  # type: ignore[assignment]
     limits = EngineLimits(arguments.rows, arguments.rows * _SOURCE_TOKENS, _SOURCE_TOKENS)
-    engine = build_translator(model, arguments.precision, ForcedSearch, limits)
+    with forcing(Forced.ANCESTORS):
+        engine = build_translator(model, arguments.precision, limits=limits)
     if arguments.record:
         record_steps(engine, arguments.device)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.ours import build_translator, load_packed, translate
+from benchmarks.ours import build_translator, load_for_service, translate
 from benchmarks.protocol import serve
 from tandem.csanmt.checkpoint import load_config
 from tandem.csanmt.tokenizer import Tokenizer
@@ -24,7 +24,8 @@ def _build() -> dict[str, Callable[..., Any]]:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     tokenizer = Tokenizer(arguments.model, load_config(arguments.model))
-    engine = build_translator(load_packed(arguments.model, arguments.precision), arguments.precision)
+    model, kernels = load_for_service(arguments.model, arguments.precision, arguments.threads)
+    engine = build_translator(model, arguments.precision, kernels)
 
     def run(requests: list[list[str]]) -> list[list[str]]:
         return [

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from benchmarks.forced import EndlessSearch, ForcedSearch
-from benchmarks.ours import NoSemanticEncoder, build_translator, load_packed, translate
+from benchmarks.forced import Forced, forcing, without_semantic_encoder
+from benchmarks.ours import NoSemanticEncoder, build_translator, load_for_service, translate
 from benchmarks.protocol import serve
 from tandem.csanmt.live import length_penalty
 from tandem.nn.precision import Precision
@@ -24,14 +25,17 @@ def _build() -> dict[str, Callable[..., Any]]:
     parser.add_argument("threads", type=int)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    model = load_packed(arguments.model, arguments.precision)
+    model, kernels = load_for_service(arguments.model, arguments.precision, arguments.threads)
     encoders = {True: model.semantic_encoder, False: NoSemanticEncoder()}
-    forced = build_translator(model, arguments.precision, ForcedSearch)
-    free = build_translator(model, arguments.precision, EndlessSearch)
+    with forcing(Forced.ANCESTORS):
+        forced = build_translator(model, arguments.precision, kernels)
+    with forcing(Forced.LENGTH):
+        free = build_translator(model, arguments.precision, kernels)
 
     def run(sources: list[list[int]], semantic: bool) -> int:
         model.semantic_encoder = encoders[semantic]  # type: ignore[assignment]
-        return sum(len(best.ids) for best in translate(forced, sources))
+        with nullcontext() if semantic else without_semantic_encoder():
+            return sum(len(best.ids) for best in translate(forced, sources))
 
     def search(sources: list[list[int]]) -> list[tuple[list[int], float]]:
         """Return the best target of each source, ancestors as they come, and its log-prob."""
