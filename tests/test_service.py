@@ -251,3 +251,9 @@ def test_start_sh_serves_from_a_fresh_folder(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def test_a_first_start_with_nothing_compiled_yet_becomes_ready(tmp_path: Path) -> None:
+    with run_server(CACHE_DIR=str(tmp_path), THREADS="2") as server:
+        assert server.ask("/translate", {"text": ["保存所有文件。", "关闭窗口。"]})[0] == 200
+        assert list((tmp_path / "kernels").rglob("*.nbc")) != []

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 
 # Each takes longer to import than the demo models take to load; what rarely needs one imports it then.
 _SLOW = (
-    "accelerate", "modelscope", "scipy", "sklearn", "sentencepiece", "transformers", "torch._dynamo", "sympy",
+    "accelerate", "modelscope", "scipy.sparse", "sklearn", "sentencepiece", "transformers", "torch._dynamo", "sympy",
 )  # fmt: skip
 _PROGRAM = """
 import sys

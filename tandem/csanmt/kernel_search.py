@@ -51,6 +51,16 @@ class Kernels:
         self._is_exact = precision is Precision.FLOAT32
         self._weights = read_weights(model, precision, source_positions, model.config.max_decoded_trg_len)
         self._team = get_team(threads)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Call every kernel once, on this thread alone.
+
+        numba compiles under a lock that is gevent's in a server; threads that met at it would wait for ever.
+        """
+        search = KernelSearch(self._weights, self._config, DecodingOptions(), get_team(1), is_exact=self._is_exact)
+        search.admit([Item((EOS_ID + 1,))], [[]])
+        search.step()
 
     @property
     def weight_bytes(self) -> int:

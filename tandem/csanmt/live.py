@@ -213,6 +213,8 @@ class LiveRows(ABC):
 
     def _leave(self, ended: list[tuple[int, int]]) -> list[Finished[list[Hypothesis]]]:
         """Take the results of ended rows and close the gaps; `ended` holds row and status."""
+        if not ended:
+            return []
         finished: list[Finished[list[Hypothesis]]] = []
         tables = self._fetch([index for index, status in ended if status == DONE])
         for index, status in ended:

@@ -40,9 +40,11 @@ def distance_index(query: int, key: int, rows: int) -> int:
 @kernel
 def attend_descendants(
     query: Floats, keys: Floats, values: Floats, ancestry: Integers, position: int, relative_keys: Floats,
-    relative_values: Floats, heads: int, shares: Floats, out: Floats,
+    relative_values: Floats, shares: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Attend from one hypothesis to the positions of the slots that it descends from.
+
+    Positions are the outer loop, so that every key and value is read whole, once.
 
     Args:
         query: [D].
@@ -52,33 +54,35 @@ def attend_descendants(
         position: The last position that is attended to, the query's own.
         relative_keys: [2m+1, D/H], or [0, D/H] where positions are absolute.
         relative_values: Likewise.
-        heads: H.
-        shares: Working memory, at least position + 1.
+        shares: Working memory, [H, at least position + 1].
         out: [D], overwritten.
     """
+    heads, rows = shares.shape[0], relative_keys.shape[0]
     depth = query.shape[0] // heads
     scale = np.float32(1.0 / np.sqrt(depth))
-    rows = relative_keys.shape[0]
+    for t in range(position + 1):
+        key = keys[t, ancestry[t]]
+        for head in range(heads):
+            first, last = head * depth, (head + 1) * depth
+            match = dot(query[first:last], key[first:last])
+            if rows > 0:
+                match += dot(query[first:last], relative_keys[distance_index(position, t, rows)])
+            shares[head, t] = match * scale
+    for head in range(heads):
+        softmax(shares[head], position + 1)
     for d in range(out.shape[0]):
         out[d] = _ZERO
-    for head in range(heads):
-        first, last = head * depth, (head + 1) * depth
-        asked, target = query[first:last], out[first:last]
-        for t in range(position + 1):
-            shares[t] = dot(asked, keys[t, ancestry[t], first:last]) * scale
+    for t in range(position + 1):
+        value = values[t, ancestry[t]]
+        for head in range(heads):
+            first, last = head * depth, (head + 1) * depth
+            add_scaled(out[first:last], shares[head, t], value[first:last])
             if rows > 0:
-                shares[t] += dot(asked, relative_keys[distance_index(position, t, rows)]) * scale
-        softmax(shares, position + 1)
-        for t in range(position + 1):
-            add_scaled(target, shares[t], values[t, ancestry[t], first:last])
-            if rows > 0:
-                add_scaled(target, shares[t], relative_values[distance_index(position, t, rows)])
+                add_scaled(out[first:last], shares[head, t], relative_values[distance_index(position, t, rows)])
 
 
 @kernel
-def attend_source(
-    query: Floats, keys: Floats, values: Floats, length: int, heads: int, shares: Floats, out: Floats
-) -> None:
+def attend_source(query: Floats, keys: Floats, values: Floats, length: int, shares: Floats, out: Floats) -> None:
     """Attend from one hypothesis to all positions of its source.
 
     Args:
@@ -86,22 +90,24 @@ def attend_source(
         keys: [S, D].
         values: [S, D].
         length: The source's, up to S.
-        heads: H.
-        shares: Working memory, at least `length`.
+        shares: Working memory, [H, at least `length`].
         out: [D], overwritten.
     """
+    heads = shares.shape[0]
     depth = query.shape[0] // heads
     scale = np.float32(1.0 / np.sqrt(depth))
+    for t in range(length):
+        for head in range(heads):
+            first, last = head * depth, (head + 1) * depth
+            shares[head, t] = dot(query[first:last], keys[t, first:last]) * scale
+    for head in range(heads):
+        softmax(shares[head], length)
     for d in range(out.shape[0]):
         out[d] = _ZERO
-    for head in range(heads):
-        first, last = head * depth, (head + 1) * depth
-        asked, target = query[first:last], out[first:last]
-        for t in range(length):
-            shares[t] = dot(asked, keys[t, first:last]) * scale
-        softmax(shares, length)
-        for t in range(length):
-            add_scaled(target, shares[t], values[t, first:last])
+    for t in range(length):
+        for head in range(heads):
+            first, last = head * depth, (head + 1) * depth
+            add_scaled(out[first:last], shares[head, t], values[t, first:last])
 
 
 @kernel

@@ -128,7 +128,7 @@ def _attend_self(
     weights: Decoder, state: State, layer: int, heads: int, first: int, last: int, qkv: Floats, out: Floats
 ) -> None:
     beam, size = state.token.shape[1], out.shape[1]
-    shares = np.empty(state.ancestry.shape[2], np.float32)
+    shares = np.empty((heads, state.ancestry.shape[2]), np.float32)
     for row in range(first, last):
         position = state.position[row]
         keys, values = state.self_key[layer, row], state.self_value[layer, row]
@@ -141,16 +141,16 @@ def _attend_self(
             m = (row - first) * beam + k
             attend_descendants(
                 qkv[m, :size], keys, values, state.ancestry[row, k], position, weights.attention.relative_keys[layer],
-                weights.attention.relative_values[layer], heads, shares, out[m],
+                weights.attention.relative_values[layer], shares, out[m],
             )  # fmt: skip
 
 
 @kernel
 def _attend_source(state: State, layer: int, heads: int, first: int, last: int, query: Floats, out: Floats) -> None:
     beam = state.token.shape[1]
-    shares = np.empty(state.source_key.shape[2], np.float32)
+    shares = np.empty((heads, state.source_key.shape[2]), np.float32)
     for row in range(first, last):
         length, keys, values = state.source_length[row], state.source_key[layer, row], state.source_value[layer, row]
         for k in range(beam):
             m = (row - first) * beam + k
-            attend_source(query[m], keys, values, length, heads, shares, out[m])
+            attend_source(query[m], keys, values, length, shares, out[m])
