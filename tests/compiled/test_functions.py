@@ -1,0 +1,65 @@
+"""Functions of one row of numbers against numpy in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tandem.compiled.functions import exp_nonpositive, largest, layer_norm, log_sum_exp, softmax
+from tandem.compiled.linear import Floats, kernel
+
+
+@kernel
+def exponentials(values: Floats, out: Floats) -> None:
+    for i in range(values.shape[0]):
+        out[i] = exp_nonpositive(values[i])
+
+
+def test_exponentials_are_right_to_two_units_of_the_last_place() -> None:
+    values = np.linspace(-86, 0, 100_001).astype(np.float32)
+    found = np.empty_like(values)
+    exponentials(values, found)
+    exact = np.exp(values.astype(np.float64))
+    assert (np.abs(found - exact) / exact).max() < 3e-7
+
+
+def test_exponentials_at_the_edges() -> None:
+    found = np.empty(4, np.float32)
+    exponentials(np.array([-np.inf, -1000, 0, np.nan], np.float32), found)
+    assert found[:3].tolist() == [0, 0, 1]
+    assert np.isnan(found[3])
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 17, 100])
+def test_softmax_of_the_first_numbers(count: int) -> None:
+    values = (np.random.default_rng(count).standard_normal(count + 3) * 9).astype(np.float32)
+    shares = values.copy()
+    softmax(shares, count)
+    exact = np.exp(values[:count].astype(np.float64) - values[:count].max())
+    np.testing.assert_allclose(shares[:count], exact / exact.sum(), rtol=1e-5, atol=1e-9)
+    assert (shares[count:] == values[count:]).all()
+
+
+def test_log_sum_exp_and_the_largest() -> None:
+    values = (np.random.default_rng(3).standard_normal(5608) * 8).astype(np.float32)
+    assert largest(values) == values.max()
+    exact = np.log(np.exp(values.astype(np.float64)).sum())
+    assert log_sum_exp(values) == pytest.approx(exact, abs=1e-5)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_log_sum_exp_tells_what_is_not_finite(value: float) -> None:
+    values = np.zeros(100, np.float32)
+    values[77] = value
+    assert not np.isfinite(log_sum_exp(values))
+
+
+def test_layer_norm_in_place() -> None:
+    random = np.random.default_rng(4)
+    x, weight, bias = (random.standard_normal(shape).astype(np.float32) for shape in ((5, 100), 100, 100))
+    x = x * 3 + 10
+    exact = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-6) * weight + bias
+    untouched = x[4].copy()
+    layer_norm(x, 4, weight, bias, 1e-6, x)
+    np.testing.assert_allclose(x[:4], exact[:4], rtol=1e-4, atol=1e-5)
+    assert (x[4] == untouched).all()

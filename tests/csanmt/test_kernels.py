@@ -1,0 +1,67 @@
+"""Pieces of the compiled search, each against an obvious version; when there are kernels at all."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.compiled import availability
+from tandem.csanmt.backend import make_kernels
+from tandem.csanmt.candidates import rescore as rescore_by_torch
+from tandem.csanmt.kernel_search import kernel_precisions
+from tandem.csanmt.kernels.beam import rescore, top
+from tandem.nn.precision import Precision
+from tests.csanmt.support import best, build_engine, fixture_model, items_of
+
+NUMBERS = st.lists(st.integers(-5, 5).map(float) | st.just(-math.inf), min_size=1, max_size=300)
+
+
+@given(NUMBERS, st.integers(1, 12))
+def test_top_finds_the_largest_and_among_equals_the_earlier(numbers: list[float], count: int) -> None:
+    found, places = np.empty(count, np.float32), np.empty(count, np.int64)
+    top(np.array(numbers, np.float32), found, places)
+    order = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
+    kept = [place for place in order if numbers[place] > -math.inf][:count]
+    assert places[: len(kept)].tolist() == kept
+    assert found.tolist() == [numbers[place] for place in kept] + [-math.inf] * (count - len(kept))
+
+
+def test_rescoring_is_that_of_torch() -> None:
+    random = torch.Generator().manual_seed(3)
+    hidden, weight = torch.randn(1, 64, generator=random), torch.randn(500, 64, generator=random) / 4
+    logits = (hidden.bfloat16() @ weight.bfloat16().T).float()
+    total = logits.logsumexp(-1, keepdim=True)
+    rounded, tokens = logits.topk(16)
+    rounded = rounded - total
+    rounded[0, 3] = -math.inf
+    expected = rescore_by_torch(hidden, weight, rounded, tokens, total)
+    found = rounded[0].numpy().copy()
+    rescore(hidden[0].numpy(), (weight * 8).numpy(), np.float32(total.item()), tokens[0].numpy(), found)
+    np.testing.assert_allclose(found, expected[0].numpy(), rtol=0, atol=1e-5)
+
+
+def test_without_numba_torch_computes_and_translates_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = fixture_model("rel_shared")
+    ids = np.array([[7, 8, 9], [20, 21, 0]])
+    kernels = make_kernels(model, Precision.FLOAT32, 64)
+    with_kernels = best(build_engine(model, kernels=kernels), items_of(ids))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert not availability.prepare_kernels(tmp_path)
+    assert make_kernels(model, Precision.FLOAT32, 64) is None
+    for fast, plain in zip(with_kernels, best(build_engine(model), items_of(ids)), strict=True):
+        assert fast.ids == plain.ids
+        assert fast.score == pytest.approx(plain.score, abs=1e-5)
+
+
+def test_what_the_processor_has_no_instructions_for_is_left_to_torch() -> None:
+    for precision in Precision:
+        kernels = make_kernels(fixture_model("abs_shared"), precision, 64)
+        assert (kernels is not None) == (precision in kernel_precisions())
+    assert Precision.FLOAT16 not in kernel_precisions()
