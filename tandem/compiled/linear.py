@@ -111,24 +111,31 @@ def new_panels(outputs: int, inputs: int) -> Floats:
 
 
 @kernel
-def multiply(x: Floats, count: int, words: Floats, bias: Floats, out: Floats, then: int) -> None:
-    """Write x @ weight.T + bias in float32, or what `then` makes of it.
+def multiply(x: npt.NDArray[Any], count: int, words: npt.NDArray[Any], bias: Floats, out: Floats, then: int) -> None:
+    """Write x @ weight.T + bias, or what `then` makes of it, for float32 and for pairs of bfloat16.
 
     The panel of weights stays in the cache while all rows meet it.
 
     Args:
-        x: float32 [M, at least K], M at least `count` rounded up to whole tiles.
+        x: Words [M, at least K'], M at least `count` rounded up to whole tiles.
         count: Rows that matter.
-        words: Panels, [P, K, TILE_COLUMNS].
+        words: Panels, [P, K', TILE_COLUMNS].
         bias: [N].
         out: [M, N]; with ADD it is what is added to.
         then: PLAIN, RELU or ADD.
     """
     tile = np.empty((TILE_ROWS, TILE_COLUMNS), np.float32)
     for panel in range(words.shape[0]):
+        first = panel * TILE_COLUMNS
+        width = min(TILE_COLUMNS, out.shape[1] - first)
         for row in range(0, count, TILE_ROWS):
             multiply_tile(x, row, words, panel, tile)
-            _write(tile, bias, out, row, min(row + TILE_ROWS, count), panel, then)
+            for m in range(min(TILE_ROWS, count - row)):
+                target = out[row + m, first : first + width]
+                if width == TILE_COLUMNS:  # a loop of known length, which needs no remainder
+                    _write(tile[m], bias[first:], target, TILE_COLUMNS, then)
+                else:
+                    _write(tile[m], bias[first:], target, width, then)
 
 
 def linear(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then: int) -> None:
@@ -160,12 +167,7 @@ def _in_bfloat16(x: Floats, count: int, layers: Linear, layer: int, out: Floats,
     halves = np.zeros(((count + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS, 2 * words.shape[1]), np.uint16)
     for m in range(count):
         round_row(x[m], min(x.shape[1], halves.shape[1]), halves[m])
-    rounded = halves.view(np.uint32)
-    tile = np.empty((TILE_ROWS, TILE_COLUMNS), np.float32)
-    for panel in range(words.shape[0]):
-        for row in range(0, count, TILE_ROWS):
-            multiply_tile(rounded, row, words, panel, tile)
-            _write(tile, bias, out, row, min(row + TILE_ROWS, count), panel, then)
+    multiply(halves.view(np.uint32), count, words, bias, out, then)
 
 
 def _in_int8(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then: int) -> None:
@@ -175,18 +177,36 @@ def _in_int8(x: Floats, count: int, layers: Linear, layer: int, out: Floats, the
     for m in range(count):
         scales[m] = quantise_row(x[m], min(x.shape[1], integers.shape[1]), integers[m])
     quantised = integers.view(np.int32)
-    sums, tile = np.empty((TILE_ROWS, TILE_COLUMNS), np.int32), np.empty((TILE_ROWS, TILE_COLUMNS), np.float32)
-    scale, offset = np.zeros(TILE_COLUMNS, np.float32), np.zeros(TILE_COLUMNS, np.int32)
+    sums = np.empty((TILE_ROWS, TILE_COLUMNS), np.int32)
     for panel in range(words.shape[0]):
         first = panel * TILE_COLUMNS
-        for n in range(min(TILE_COLUMNS, out.shape[1] - first)):
-            scale[n], offset[n] = layers.scale[layer, first + n], layers.offset[layer, first + n]
+        width = min(TILE_COLUMNS, out.shape[1] - first)
+        scale, offset = layers.scale[layer, first : first + width], layers.offset[layer, first : first + width]
         for row in range(0, count, TILE_ROWS):
             multiply_tile(quantised, row, words, panel, sums)
-            for m in range(TILE_ROWS):
-                for n in range(TILE_COLUMNS):
-                    tile[m, n] = np.float32(sums[m, n] - offset[n]) * (scales[row + m] * scale[n])
-            _write(tile, bias, out, row, min(row + TILE_ROWS, count), panel, then)
+            for m in range(min(TILE_ROWS, count - row)):
+                target = out[row + m, first : first + width]
+                if width == TILE_COLUMNS:  # a loop of known length, which needs no remainder
+                    _write_integers(sums[m], offset, scales[row + m], scale, bias[first:], target, TILE_COLUMNS, then)
+                else:
+                    _write_integers(sums[m], offset, scales[row + m], scale, bias[first:], target, width, then)
+
+
+@kernel
+def _write_integers(
+    sums: npt.NDArray[np.int32], offset: npt.NDArray[np.int32], row_scale: np.float32, scale: Floats, bias: Floats,
+    out: Floats, width: int, then: int,
+) -> None:  # fmt: skip
+    if then == ADD:
+        for n in range(width):
+            out[n] += np.float32(sums[n] - offset[n]) * (row_scale * scale[n]) + bias[n]
+    elif then == RELU:
+        for n in range(width):
+            value = np.float32(sums[n] - offset[n]) * (row_scale * scale[n]) + bias[n]
+            out[n] = np.float32(0) if value < np.float32(0) else value  # NaN stays
+    else:
+        for n in range(width):
+            out[n] = np.float32(sums[n] - offset[n]) * (row_scale * scale[n]) + bias[n]
 
 
 @kernel
@@ -199,36 +219,35 @@ def round_row(row: Floats, count: int, out: npt.NDArray[np.uint16]) -> None:
 
 @kernel
 def quantise_row(row: Floats, count: int, out: npt.NDArray[np.uint8]) -> np.float32:
-    """Write a row as 128 + integers in [-127, 127]; return what one of them is worth."""
-    top = np.float32(_SMALLEST_SCALE)
-    for i in range(count):
-        top = max(top, abs(row[i]))
+    """Write a row as 128 + integers in [-127, 127]; return what one is worth, NaN where an entry is not finite."""
+    top = max(largest_magnitude(row[:count]), np.float32(_SMALLEST_SCALE))
     scale = np.float32(_LEVELS) / top
+    poison = np.float32(0)
+    for i in range(count):
+        poison += row[i] * np.float32(0)
     for i in range(count):
         out[i] = np.uint8(np.int32(np.rint(row[i] * scale)) + np.int32(_MIDDLE))
-    return top / np.float32(_LEVELS)
+    return top / np.float32(_LEVELS) + poison
+
+
+@numba.njit(nogil=True, cache=True, fastmath=EXACT_MATH | {"nnan"})  # type: ignore[untyped-decorator]
+def largest_magnitude(values: Floats) -> np.float32:
+    """Return the largest absolute value; any where one is NaN."""
+    best = np.float32(0)
+    for i in range(values.shape[0]):
+        best = max(best, abs(values[i]))
+    return best
 
 
 @kernel
-def _write(sums: Floats, bias: Floats, out: Floats, row: int, last: int, panel: int, then: int) -> None:
-    """Write rows of a tile where they belong."""
-    first = panel * TILE_COLUMNS
-    for m in range(last - row):
-        if first + TILE_COLUMNS <= out.shape[1]:  # a loop of known length, which needs no remainder
-            _write_row(sums[m], bias, out[row + m], first, TILE_COLUMNS, then)
-        else:
-            _write_row(sums[m], bias, out[row + m], first, out.shape[1] - first, then)
-
-
-@kernel
-def _write_row(sums: Floats, bias: Floats, out: Floats, first: int, width: int, then: int) -> None:
+def _write(sums: Floats, bias: Floats, out: Floats, width: int, then: int) -> None:
     if then == ADD:
         for n in range(width):
-            out[first + n] += sums[n] + bias[first + n]
+            out[n] += sums[n] + bias[n]
     elif then == RELU:
         for n in range(width):
-            value = sums[n] + bias[first + n]
-            out[first + n] = np.float32(0) if value < np.float32(0) else value  # NaN stays
+            value = sums[n] + bias[n]
+            out[n] = np.float32(0) if value < np.float32(0) else value  # NaN stays
     else:
         for n in range(width):
-            out[first + n] = sums[n] + bias[first + n]
+            out[n] = sums[n] + bias[n]

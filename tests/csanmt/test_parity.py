@@ -28,7 +28,7 @@ def texts(name: str, items: list[Item], precision: Precision = Precision.FLOAT32
 
 
 def same(found: list[str], official: list[str]) -> int:
-    assert len(found) == len(official) == 500
+    assert len(found) == len(official) > 0
     return sum(a == b for a, b in zip(found, official, strict=True))
 
 
@@ -38,6 +38,7 @@ def test_source_ids_are_the_official_pipelines(name: str) -> None:
     assert [model.tokenizer.encode(line) for line in model.source] == model.ids
 
 
+@pytest.mark.parametrize("backend", ["kernels"], indirect=True)  # it chooses for itself
 @pytest.mark.parametrize("name", DEMOS)
 def test_the_command_line_gives_the_official_lines(name: str) -> None:
     model = demo(name)
@@ -47,10 +48,10 @@ def test_the_command_line_gives_the_official_lines(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_one_at_a_time_gives_the_official_lines(name: str) -> None:
-    model = demo(name)
-    found = [text for ids in model.ids for text in texts(name, [Item(ids)])]
-    assert same(found, model.official) >= ENOUGH
+def test_one_at_a_time_gives_the_official_lines(backend: str, name: str) -> None:
+    model, each = demo(name), 1 if backend == "kernels" else 5  # torch takes ten times as long for one
+    found = [text for ids in model.ids[::each] for text in texts(name, [Item(ids)])]
+    assert same(found, model.official[::each]) >= ENOUGH / each
 
 
 @pytest.mark.parametrize("name", DEMOS)
@@ -83,11 +84,21 @@ def test_sentences_that_join_while_others_run_give_the_official_lines(name: str)
     assert same(found, model.official) >= ENOUGH
 
 
-@pytest.mark.parametrize(("precision", "bar"), [("float16", 99.5), ("bfloat16", 95.0), ("int8", 92.0)])
+@pytest.mark.parametrize(
+    ("backend", "precision", "bar"),
+    [
+        ("torch", "float16", 99.5),
+        ("torch", "bfloat16", 95.0),
+        ("torch", "int8", 92.0),
+        ("kernels", "bfloat16", 95.0),
+        ("kernels", "int8", 92.0),
+    ],
+    indirect=["backend"],
+)
 @pytest.mark.parametrize("name", DEMOS)
 def test_lower_precisions_stay_close_to_float32(backend: str, name: str, precision: str, bar: float) -> None:
     if backend == "kernels" and Precision(precision) not in kernel_precisions():
-        pytest.skip("torch computes this precision, here at least")
+        pytest.skip("this processor has no instructions for it; torch computes it")
     exact, low = demo(name), demo(name, Precision(precision))
 
     def subwords(model: object) -> list[str]:
