@@ -50,10 +50,9 @@ class ForcedSearch(EndlessSearch):
 class EndlessKernelSearch(KernelSearch):
     """The same by compiled kernels."""
 
-    def _choose(self, first: int, last: int) -> None:
-        beam = self.options.beam_size
-        self._view.scored.logits[first * beam : last * beam, EOS_ID] = -math.inf
-        super()._choose(first, last)
+    def _decode(self, first: int, last: int, *, keep_logits: bool = False) -> None:
+        self._weights.decoder.projection.bias[0, EOS_ID] = -math.inf
+        super()._decode(first, last, keep_logits=keep_logits)
 
 
 class ForcedKernelSearch(EndlessKernelSearch):

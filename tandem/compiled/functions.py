@@ -63,13 +63,22 @@ def softmax(values: Floats, count: int) -> None:
 
 
 @kernel
-def log_sum_exp(values: Floats) -> np.float32:
-    """Return the log of the sum of all exponentials; not finite where an input is not."""
-    top = largest(values)
-    total = _ZERO
+def add_exponentials(values: Floats, highest: np.float32, total: np.float32) -> tuple[np.float32, np.float32]:
+    """Add to a sum of exponentials that is kept relative to the highest exponent so far.
+
+    Args:
+        values: The next exponents; some are above -inf.
+        highest: So far; -inf at first.
+        total: Sum of e^(value - highest) so far.
+
+    Returns:
+        The new `highest` and `total`; log(total) + highest is not finite where a value is NaN or +inf.
+    """
+    top = max(largest(values), highest)
+    total *= exp_nonpositive(highest - top)
     for i in range(values.shape[0]):
         total += exp_nonpositive(values[i] - top)
-    return np.float32(top + math.log(total))
+    return top, total
 
 
 @kernel

@@ -15,7 +15,7 @@ from tandem.compiled.tile import HAS_BFLOAT16, HAS_INT8, TILE_ROWS
 from tandem.core.types import Item
 from tandem.csanmt.configuration import CsanmtConfig
 from tandem.csanmt.constraints import Constraint
-from tandem.csanmt.kernels.beam import Limits, advance
+from tandem.csanmt.kernels.beam import Limits, advance, look_again
 from tandem.csanmt.kernels.decoder import Scored, State, decode
 from tandem.csanmt.kernels.encoder import encode
 from tandem.csanmt.kernels.weights import Model, read_weights
@@ -24,6 +24,7 @@ from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
 from tandem.csanmt.rows import RowLimits, RowTensor
 from tandem.nn.precision import Precision
 
+_RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
 _ROWS_WORTH_A_THREAD = 2  # fewer cost less than waking the thread
 
 
@@ -60,6 +61,7 @@ class Kernels:
         """
         search = KernelSearch(self._weights, self._config, DecodingOptions(), get_team(1), is_exact=self._is_exact)
         search.admit([Item((EOS_ID + 1,))], [[]])
+        look_again(search._view.scored, 0, 0, 1)
         search.step()
 
     @property
@@ -102,7 +104,7 @@ class KernelSearch(LiveRows):
     ) -> None:
         """Start without rows."""
         layers, size, beam = config.num_decoder_layers, config.hidden_size, options.beam_size
-        exact = torch.float32
+        exact, candidates = torch.float32, (2 if is_exact else _RESCORED) * beam
         layout = {
             "self_key": RowTensor((layers, "R", "T", beam, size), exact),
             "self_value": RowTensor((layers, "R", "T", beam, size), exact),
@@ -113,6 +115,8 @@ class KernelSearch(LiveRows):
             "hidden": RowTensor(("R", -(-beam // TILE_ROWS) * TILE_ROWS, size), exact),
             "logits": RowTensor(("R", beam, config.trg_vocab_size), exact),
             "log_total": RowTensor(("R", beam), exact),
+            "best": RowTensor(("R", beam, candidates), exact),
+            "place": RowTensor(("R", beam, candidates), torch.int64),
             "status": RowTensor(("R",), torch.int64),
         }
         super().__init__(layout, options, torch.device("cpu"), limits)
@@ -145,8 +149,9 @@ class KernelSearch(LiveRows):
     def _advance_rows(self) -> list[int]:
         self._refresh()
         if any(row.constraints for row in self._live):
-            self._team.run([partial(self._decode, *part) for part in self._parts()])
+            self._team.run([partial(self._decode, *part, keep_logits=True) for part in self._parts()])
             self._forbid(self._rows["logits"].flatten(0, 1))
+            look_again(self._view.scored, 0, len(self._live), self.options.beam_size)
             self._team.run([partial(self._choose, *part) for part in self._parts()])
             self._tell_constraints()
         else:
@@ -164,9 +169,9 @@ class KernelSearch(LiveRows):
         self._decode(first, last)
         self._choose(first, last)
 
-    def _decode(self, first: int, last: int) -> None:
+    def _decode(self, first: int, last: int, *, keep_logits: bool = False) -> None:
         weights, view = self._weights, self._view
-        decode(weights.decoder, weights.heads, weights.eps, view.state, first, last, view.scored)
+        decode(weights.decoder, weights.heads, weights.eps, view.state, first, last, view.scored, keep_logits)
 
     def _choose(self, first: int, last: int) -> None:
         view = self._view

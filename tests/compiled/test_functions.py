@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tandem.compiled.functions import exp_nonpositive, largest, layer_norm, log_sum_exp, softmax
+from tandem.compiled.functions import add_exponentials, exp_nonpositive, largest, layer_norm, softmax
 from tandem.compiled.linear import Floats, kernel
 
 
@@ -40,18 +40,29 @@ def test_softmax_of_the_first_numbers(count: int) -> None:
     assert (shares[count:] == values[count:]).all()
 
 
-def test_log_sum_exp_and_the_largest() -> None:
-    values = (np.random.default_rng(3).standard_normal(5608) * 8).astype(np.float32)
+def log_sum_exp(values: Floats, parts: int) -> float:
+    highest, total = np.float32(-np.inf), np.float32(0)
+    for part in np.array_split(values, parts):
+        highest, total = add_exponentials(part, highest, total)
+    return float(highest + np.log(total))
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_a_sum_of_exponentials_in_parts(parts: int) -> None:
+    values = (np.random.default_rng(parts).standard_normal(5608) * 8).astype(np.float32)
+    values[-200:] = -np.inf
     assert largest(values) == values.max()
     exact = np.log(np.exp(values.astype(np.float64)).sum())
-    assert log_sum_exp(values) == pytest.approx(exact, abs=1e-5)
+    assert log_sum_exp(values, parts) == pytest.approx(exact, abs=1e-5)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_log_sum_exp_tells_what_is_not_finite(value: float) -> None:
+@pytest.mark.parametrize("place", [0, 40, 99])
+def test_a_sum_of_exponentials_tells_what_is_not_finite(value: float, place: int) -> None:
     values = np.zeros(100, np.float32)
-    values[77] = value
-    assert not np.isfinite(log_sum_exp(values))
+    values[place] = value
+    with np.errstate(invalid="ignore"):
+        assert not np.isfinite(log_sum_exp(values, 3))
 
 
 def test_layer_norm_in_place() -> None:

@@ -9,24 +9,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.compiled import availability
 from tandem.csanmt.backend import make_kernels
 from tandem.csanmt.candidates import rescore as rescore_by_torch
 from tandem.csanmt.kernel_search import kernel_precisions
-from tandem.csanmt.kernels.beam import rescore, top
+from tandem.csanmt.kernels.beam import rescore
+from tandem.csanmt.kernels.top import clear, find_top
 from tandem.nn.precision import Precision
 from tests.csanmt.support import best, build_engine, fixture_model, items_of
 
 NUMBERS = st.lists(st.integers(-5, 5).map(float) | st.just(-math.inf), min_size=1, max_size=300)
 
 
-@given(NUMBERS, st.integers(1, 12))
-def test_top_finds_the_largest_and_among_equals_the_earlier(numbers: list[float], count: int) -> None:
+@settings(deadline=None)  # the first call compiles
+@given(NUMBERS, NUMBERS, st.integers(1, 12))
+def test_top_finds_the_largest_and_among_equals_the_earlier(some: list[float], more: list[float], count: int) -> None:
     found, places = np.empty(count, np.float32), np.empty(count, np.int64)
-    top(np.array(numbers, np.float32), found, places)
+    clear(found, places)
+    find_top(np.array(some, np.float32), 0, found, places)
+    find_top(np.array(more, np.float32), len(some), found, places)
+    numbers = some + more
     order = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
     kept = [place for place in order if numbers[place] > -math.inf][:count]
     assert places[: len(kept)].tolist() == kept

@@ -11,11 +11,10 @@ from tandem.compiled.functions import largest
 from tandem.compiled.linear import Floats, Integers, kernel
 from tandem.csanmt.kernels.attention import dot
 from tandem.csanmt.kernels.decoder import Scored, State
+from tandem.csanmt.kernels.top import clear, find_top
 from tandem.csanmt.modeling import EOS_ID
 
 RUNNING, DONE, NON_FINITE = 0, 1, 2
-_BLOCK = 64
-_RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
 _LEAST_CHANGE = np.float32(-0.5)
 _NONE = np.float32(-np.inf)
 
@@ -53,7 +52,7 @@ def advance(
         state: The live rows.
         limits: When they are done.
         embedding: The target's, scaled by the root of D; [V, D].
-        scored: What `decode` gave, less what is forbidden in the logits.
+        scored: What `decode` gave, less what is forbidden.
         first: The first row that is advanced.
         last: The row after the last.
         status: What became of each row, [R], of which the rows' are written.
@@ -72,35 +71,25 @@ def advance(
 
 
 @kernel
-def top(values: Floats, best: Floats, places: Integers) -> None:
-    """Find the largest values, best first; among equals the earlier. Few blocks hold any, the others are passed over.
+def look_again(scored: Scored, first: int, last: int, beam: int) -> None:
+    """Find the largest logits of rows again, after some have been closed.
 
     Args:
-        values: [V].
-        best: [C], overwritten; -inf where there is none.
-        places: [C], overwritten.
+        scored: With the logits.
+        first: The first row.
+        last: The row after the last.
+        beam: K.
     """
-    count = best.shape[0]
-    for i in range(count):
-        best[i], places[i] = _NONE, 0
-    for start in range(0, values.shape[0], _BLOCK):
-        block = values[start : start + _BLOCK]
-        if not largest(block) > best[count - 1]:
-            continue
-        for i in range(block.shape[0]):
-            if block[i] > best[count - 1]:
-                place = count - 1
-                while place > 0 and block[i] > best[place - 1]:
-                    best[place], places[place] = best[place - 1], places[place - 1]
-                    place -= 1
-                best[place], places[place] = block[i], start + i
+    for m in range(first * beam, last * beam):
+        clear(scored.best[m], scored.place[m])
+        find_top(scored.logits[m], 0, scored.best[m], scored.place[m])
 
 
 @kernel
 def _choose(state: State, limits: Limits, embedding: Floats, scored: Scored, row: int, chosen: Chosen) -> bool:
     """Write the best 2K continuations of a row; False where the model gave no finite numbers."""
     beam = state.token.shape[1]
-    width = 2 * beam if limits.is_exact else _RESCORED * beam
+    width = scored.best.shape[1]
     penalty = limits.penalty[state.position[row] + 1]
     scores, log_probs = np.empty(beam * width, np.float32), np.empty(beam * width, np.float32)
     tokens = np.zeros(beam * width, np.int64)
@@ -113,16 +102,16 @@ def _choose(state: State, limits: Limits, embedding: Floats, scored: Scored, row
             continue
         is_finite = is_finite and math.isfinite(scored.log_total[m])
         found, places = log_probs[k * width : (k + 1) * width], tokens[k * width : (k + 1) * width]
-        top(scored.logits[m], found, places)
         for i in range(width):
-            found[i] -= scored.log_total[m]
+            found[i], places[i] = scored.best[m, i] - scored.log_total[m], scored.place[m, i]
         if not limits.is_exact:
             rescore(scored.hidden[m], embedding, scored.log_total[m], places, found)
         for i in range(k * width, (k + 1) * width):
             log_probs[i] += so_far
             scores[i] = log_probs[i] / penalty
     order = np.empty(2 * beam, np.int64)
-    top(scores, chosen.score, order)
+    clear(chosen.score, order)
+    find_top(scores, 0, chosen.score, order)
     for i in range(2 * beam):
         chosen.log_prob[i] = log_probs[order[i]]
         chosen.parent[i], chosen.token[i] = order[i] // width, tokens[order[i]]

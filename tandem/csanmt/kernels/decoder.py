@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from tandem.compiled.functions import layer_norm, log_sum_exp
+from tandem.compiled.functions import add_exponentials, layer_norm
 from tandem.compiled.linear import ADD, PLAIN, RELU, Floats, Integers, kernel, linear, new_buffer
 from tandem.csanmt.kernels.attention import attend_descendants, attend_source
+from tandem.csanmt.kernels.top import clear, find_top
 from tandem.csanmt.kernels.weights import Decoder
+
+_NONE = np.float32(-np.inf)
 
 
 class State(NamedTuple):
@@ -57,18 +61,24 @@ class Scored(NamedTuple):
 
     Attributes:
         hidden: The decoder's normalised output, [at least R * K, D].
-        logits: [R * K, V].
+        logits: [R * K, V]; written only where they are asked for.
         log_total: The log of the sum of the logits' exponentials, [R * K].
+        best: The largest logits, best first, [R * K, C].
+        place: Their tokens, [R * K, C].
     """
 
     hidden: Floats
     logits: Floats
     log_total: Floats
+    best: Floats
+    place: Integers
 
 
 @kernel
-def decode(weights: Decoder, heads: int, eps: float, state: State, first: int, last: int, scored: Scored) -> None:
-    """Compute the logits of every hypothesis' next token and write this position's keys and values.
+def decode(
+    weights: Decoder, heads: int, eps: float, state: State, first: int, last: int, scored: Scored, keep_logits: bool
+) -> None:
+    """Score every hypothesis' next token and write this position's keys and values.
 
     Args:
         weights: The decoder's.
@@ -78,6 +88,7 @@ def decode(weights: Decoder, heads: int, eps: float, state: State, first: int, l
         first: The first row that is advanced.
         last: The row after the last.
         scored: What the rows' hypotheses are given.
+        keep_logits: Whether somebody wants to see and change the logits before the best are chosen.
     """
     beam, size = state.token.shape[1], weights.embedding.shape[1]
     count = (last - first) * beam
@@ -102,12 +113,30 @@ def decode(weights: Decoder, heads: int, eps: float, state: State, first: int, l
         layer_norm(x, count, feed_forward.norm.weight[layer], feed_forward.norm.bias[layer], eps, normed)
         linear(normed, count, feed_forward.inner, layer, inner, RELU)
         linear(inner, count, feed_forward.outer, layer, x, ADD)
-    hidden = scored.hidden[first * beam :]
-    layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], eps, hidden)
-    logits = scored.logits[first * beam :]
-    linear(hidden, count, weights.projection, 0, logits, PLAIN)
+    layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], eps, scored.hidden[first * beam :])
+    _score(weights, first * beam, count, scored, keep_logits)
+
+
+@kernel
+def _score(weights: Decoder, first: int, count: int, scored: Scored, keep_logits: bool) -> None:
+    """Project hypotheses to the vocabulary, part by part; each part's logits are read while they are in the cache."""
+    hidden, vocabulary = scored.hidden[first:], scored.logits.shape[1]
+    parts, width = weights.projection.bias.shape
+    logits = new_buffer(count, width)
+    highest, total = np.empty(count, np.float32), np.zeros(count, np.float32)
     for m in range(count):
-        scored.log_total[first * beam + m] = log_sum_exp(logits[m])
+        highest[m] = _NONE
+        clear(scored.best[first + m], scored.place[first + m])
+    for part in range(parts):
+        linear(hidden, count, weights.projection, part, logits, PLAIN)
+        for m in range(count):
+            highest[m], total[m] = add_exponentials(logits[m], highest[m], total[m])
+            find_top(logits[m], part * width, scored.best[first + m], scored.place[first + m])
+            if keep_logits:
+                for i in range(min(width, vocabulary - part * width)):
+                    scored.logits[first + m, part * width + i] = logits[m, i]
+    for m in range(count):
+        scored.log_total[first + m] = np.float32(highest[m] + math.log(total[m]))
 
 
 @kernel

@@ -13,6 +13,8 @@ from tandem.compiled.linear import Floats, Linear, pack_linears
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration, DecoderLayer, EncoderLayer, timing_signal
 from tandem.nn.precision import Precision
 
+CHUNK = 2048  # tokens whose logits are computed together: for 64 hypotheses they stay in a core's own cache
+
 
 class Norm(NamedTuple):
     """Layer normalisations: [L, D] each."""
@@ -50,7 +52,7 @@ class Encoder(NamedTuple):
 
 
 class Decoder(NamedTuple):
-    """The decoder: scaled embeddings [V, D], what is added to each position [T, D], its layers, the projection."""
+    """The decoder: scaled embeddings [V, D], what each position adds [T, D], its layers, the projection in parts."""
 
     embedding: Floats
     positions: Floats
@@ -141,8 +143,18 @@ class _Reader:
             cross_output=self._linear([attention.output for attention in cross]),
             feed_forward=self._feed_forward(layers, "feed_forward"),
             norm=_norm([model.decoder.norm]),
-            projection=self._linear([model.output_projection]),
+            projection=self._projection(),
         )
+
+    def _projection(self) -> Linear:
+        """Return the vocabulary projection in parts of CHUNK tokens; what fills the last part up is never chosen."""
+        weight = _array(self._model.output_projection.weight)
+        chunk = min(CHUNK, len(weight))
+        missing = -len(weight) % chunk
+        bias = np.pad(np.zeros(len(weight), np.float32), (0, missing), constant_values=-np.inf)
+        weight = np.pad(weight, ((0, missing), (0, 0)))
+        parts = len(weight) // chunk
+        return pack_linears(np.split(weight, parts), np.split(bias, parts), self._precision)
 
     def _attention(self, layers: Sequence[EncoderLayer] | Sequence[DecoderLayer]) -> Attention:
         attentions = [layer.self_attention for layer in layers]
