@@ -200,11 +200,41 @@ def run_quietly(fn: Callable[..., object], args: tuple[object, ...]) -> None:
         LOGGER.error("a callback raised %s\n%s", type(error).__name__, stack)  # noqa: TRY400
 
 
-def _post(loop: Any, fn: Callable[..., object], *args: object) -> None:
-    """Queue a call on a gevent loop from any thread."""
-    # A loop that is being destroyed refuses; nobody is left there to hear of it.
-    with contextlib.suppress(Exception):
-        loop.run_callback_threadsafe(fn, *args)
+class _Mailbox:
+    """Calls that other threads leave for a hub, in order.
+
+    gevent's own `run_callback_threadsafe` counts references to the loop from the calling thread, while the loop, which
+    runs without the interpreter's lock, counts them too: under load the count is lost sooner or later, and the hub
+    ends as if there were nothing left to wait for. Sending to an async watcher is safe from any thread.
+    """
+
+    def __init__(self, hub: Any) -> None:
+        """Open it, on the hub's thread."""
+        self._calls: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
+        self._watcher = hub.loop.async_(ref=False)
+        self._watcher.start(self._deliver)
+
+    def post(self, fn: Callable[..., object], *args: object) -> None:
+        """Leave a call, from any thread."""
+        self._calls.append((fn, args))
+        # A loop that is being destroyed refuses; nobody is left there to hear of it.
+        with contextlib.suppress(Exception):
+            self._watcher.send()
+
+    def _deliver(self) -> None:
+        while self._calls:
+            run_quietly(*self._calls.popleft())
+
+
+def _mailbox() -> _Mailbox:
+    """Return the mailbox of the calling thread's hub."""
+    import gevent
+
+    hub = gevent.get_hub()
+    if not hasattr(hub, "tandem_mailbox"):
+        hub.tandem_mailbox = _Mailbox(hub)
+    mailbox: _Mailbox = hub.tandem_mailbox
+    return mailbox
 
 
 class _DirectLoop:
@@ -217,14 +247,14 @@ class _DirectLoop:
 class _HubLoop:
     """With gevent: in a greenlet of the hub's thread."""
 
-    def __init__(self, hub: Any) -> None:
-        self._hub = hub
+    def __init__(self) -> None:
+        self._mailbox = _mailbox()
 
     def call(self, fn: Callable[..., object], *args: object) -> None:
         import gevent
 
         # A greenlet of its own, since a callback in the hub itself may not block, not even on a logging handler's lock.
-        _post(self._hub.loop, gevent.spawn, run_quietly, fn, args)
+        self._mailbox.post(gevent.spawn, run_quietly, fn, args)
 
 
 class _NativeState(_original("_local")):  # type: ignore[misc]
@@ -247,9 +277,7 @@ def current_loop() -> Loop:
         return inherited
     if not is_patched():
         return _DIRECT
-    import gevent
-
-    return _HubLoop(gevent.get_hub())
+    return _HubLoop()
 
 
 class Waker(Protocol):
@@ -277,14 +305,13 @@ class _ThreadWaker:
 
 class _GreenletWaker:
     def __init__(self) -> None:
-        import gevent
         import gevent.event
 
-        self._hub = gevent.get_hub()
+        self._mailbox = _mailbox()
         self._event = gevent.event.Event()
 
     def wake(self) -> None:
-        _post(self._hub.loop, self._event.set)
+        self._mailbox.post(self._event.set)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         return bool(self._event.wait(_bounded(timeout_s)))

@@ -50,7 +50,8 @@ class Kernels:
         """Pack the weights."""
         self._config = model.config
         self._is_exact = precision is Precision.FLOAT32
-        self._weights = read_weights(model, precision, source_positions, model.config.max_decoded_trg_len)
+        target_positions = max(model.config.max_decoded_trg_len, DecodingOptions().max_target_tokens)
+        self._weights = read_weights(model, precision, source_positions, target_positions)
         self._team = get_team(threads)
         self._compile()
 
@@ -70,7 +71,14 @@ class Kernels:
         return _count_bytes(self._weights)
 
     def build_search(self, options: DecodingOptions, limits: RowLimits | None) -> KernelSearch:
-        """Make a search without rows."""
+        """Make a search without rows.
+
+        Raises:
+            ValueError: The output limit is beyond the positions that the weights were read for.
+        """
+        known = len(self._weights.decoder.positions)
+        if options.max_target_tokens > known:
+            raise ValueError(f"an output limit of {options.max_target_tokens} is beyond the {known} known positions")
         return KernelSearch(self._weights, self._config, options, self._team, limits, is_exact=self._is_exact)
 
 
@@ -143,6 +151,8 @@ class KernelSearch(LiveRows):
         ids = np.array([token for item in items for token in (*item.ids, EOS_ID)], np.int64)
         if ids.min() < 0 or ids.max() >= len(self._weights.encoder.embedding):
             raise IndexError("a source token lies outside the vocabulary")
+        if max(item.length for item in items) > len(self._weights.encoder.positions):
+            raise IndexError("a source is longer than the positions that the weights were read for")
         starts = np.cumsum([0, *(item.length for item in items)], dtype=np.int64)
         encode(self._weights, ids, starts, row, state.source_key, state.source_value, state.augmentation)
 

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.compiled import availability
+from tandem.core.types import Item
 from tandem.csanmt.backend import make_kernels
 from tandem.csanmt.candidates import rescore as rescore_by_torch
 from tandem.csanmt.kernel_search import kernel_precisions
 from tandem.csanmt.kernels.beam import rescore
 from tandem.csanmt.kernels.top import clear, find_top
+from tandem.csanmt.live import DecodingOptions
 from tandem.nn.precision import Precision
 from tests.csanmt.support import best, build_engine, fixture_model, items_of
 
@@ -70,3 +72,15 @@ def test_what_the_processor_has_no_instructions_for_is_left_to_torch() -> None:
         kernels = make_kernels(fixture_model("abs_shared"), precision, 64)
         assert (kernels is not None) == (precision in kernel_precisions())
     assert Precision.FLOAT16 not in kernel_precisions()
+
+
+def test_positions_beyond_those_of_the_weights_are_an_error_and_touch_no_memory() -> None:
+    kernels = make_kernels(fixture_model("abs_shared"), Precision.FLOAT32, 8)
+    assert kernels is not None
+    with pytest.raises(ValueError, match="output limit"):
+        kernels.build_search(DecodingOptions(max_target_tokens=101), None)
+    search = kernels.build_search(DecodingOptions(), None)
+    with pytest.raises(IndexError, match="longer"):
+        search.admit([Item((5,) * 8)], [[]])
+    search.admit([Item((5,) * 7)], [[]])
+    assert len(search) == 1
