@@ -10,8 +10,8 @@ from tests.conftest import ROOT
 
 _GREENLETS = 20
 
-# By gevent's `run_callback_threadsafe` the loop's count of references drifts by hundreds in this time, and ends it in twice
-# as long.
+# By gevent's `run_callback_threadsafe` the count of references drifts by hundreds in this time; in twice as long it
+# ends the loop.
 _SCENARIO = """
 import gevent.monkey
 gevent.monkey.patch_all()
