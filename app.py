@@ -16,7 +16,7 @@ from flask import Flask
 
 from batch_scheduler import BatchPolicy, BatchScheduler, SchedulerEvent
 from cache import Cache, build_cache
-from tandem.core.concurrency import DeviceLock
+from tandem.core.device_lock import DeviceLock
 from tandem.core.import_locks import make_import_locks_native
 from tandem.core.logs import set_up_logging
 from tandem.core.metrics import Metrics

@@ -13,11 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tandem.core.concurrency import DeviceLock, Future, NativeThread, Waker, current_loop, run_quietly
+from tandem.core.device_lock import DeviceLock
 from tandem.core.errors import CancelledError, DeadlineError, NotReadyError
+from tandem.core.futures import Future
+from tandem.core.loops import Waker, current_loop, run_quietly
 from tandem.core.planning import BatchPolicy, plan_batch
 from tandem.core.queueing import Outcome, Ticket, WaitingRoom
 from tandem.core.runner import HEARTBEAT_S, Clock, EventKind, Runner, SchedulerEvent
+from tandem.core.threads import NativeThread
 from tandem.core.types import Engine, Item, Priority, ResultT
 
 __all__ = ["BatchPolicy", "BatchScheduler", "Outcome", "SchedulerEvent", "SchedulerStats", "plan_batch"]

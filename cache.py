@@ -14,7 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tandem.core.concurrency import native_lock
+from tandem.core.native import native_lock
 
 T = TypeVar("T")
 Clock = Callable[[], float]

@@ -23,9 +23,9 @@ import torch
 from filelock import FileLock
 
 import tandem
-from tandem.core.concurrency import native_lock
 from tandem.core.errors import ModelError, SettingsError, TandemError
 from tandem.core.fingerprint import compute_fingerprint
+from tandem.core.native import native_lock
 from tandem.core.settings import ROOT, Settings, load_settings
 from tandem.core.types import Item, Priority
 from tandem.csanmt.backend import make_kernels

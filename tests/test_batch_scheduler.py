@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch_scheduler import BatchPolicy, BatchScheduler
-from tandem.core.concurrency import DeviceLock, NativeThread
+from tandem.core.device_lock import DeviceLock
 from tandem.core.errors import (
     CancelledError,
     DeadlineError,
@@ -28,6 +28,7 @@ from tandem.core.errors import (
     TooLargeError,
 )
 from tandem.core.queueing import WaitingRoom
+from tandem.core.threads import NativeThread
 from tandem.core.types import Budget, Finished, Item, Priority
 from tests.support.clock import FakeClock
 from tests.support.engines import FakeEngine

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from tandem.core.concurrency import NativeThread, native_lock
+from tandem.core.native import native_lock
+from tandem.core.threads import NativeThread
 
 Part = Callable[[], Any]
 

@@ -11,7 +11,7 @@ import _thread
 import importlib
 from typing import Any
 
-from tandem.core.concurrency import is_patched
+from tandem.core.native import is_patched
 
 
 class _NativeThread:

@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from tandem.core.concurrency import native_lock
+from tandem.core.native import native_lock
 
 _FIELDS = "fields"  # the attribute of a record that holds further values
 

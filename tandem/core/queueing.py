@@ -7,8 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
-from tandem.core.concurrency import Future, NativeCondition, Waker, new_waker
 from tandem.core.errors import CancelledError, DeadlineError, NotReadyError, OverloadedError
+from tandem.core.futures import Future
+from tandem.core.loops import Waker, new_waker
+from tandem.core.native import NativeCondition
 from tandem.core.types import Item, Priority, ResultT
 
 

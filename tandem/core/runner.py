@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from tandem.core.concurrency import DeviceLock
+from tandem.core.device_lock import DeviceLock
 from tandem.core.errors import CancelledError, DeadlineError, EngineError, TandemError
 from tandem.core.planning import BatchPolicy, BulkPace, Gathering, TokenCeiling, padded_tokens, plan_batch
 from tandem.core.queueing import Outcome, Ticket, WaitingRoom

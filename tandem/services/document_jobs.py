@@ -15,8 +15,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
-from tandem.core.concurrency import Future, native_lock, run_native, start_background
 from tandem.core.errors import CancelledError, InvalidRequestError, OverloadedError, TandemError, TooLargeError
+from tandem.core.futures import Future
+from tandem.core.native import native_lock
+from tandem.core.threads import run_native, start_background
 from tandem.documents.formats import find_format
 from tandem.services.documents import DocumentRequest, DocumentTranslator, TranslatedDocument, translated_name
 from tandem.services.scratch import ScratchFolder

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Protocol
 
-from tandem.core.concurrency import run_native
 from tandem.core.errors import CancelledError, OverloadedError, UnprocessableError
+from tandem.core.threads import run_native
 from tandem.documents.document import TEXT, Document, ReadOptions, SourceText
 from tandem.documents.formats import read_document
 from tandem.services.patience import Patience

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from tandem.core.concurrency import Future, native_lock
+from tandem.core.futures import Future
+from tandem.core.native import native_lock
 from tandem.core.queueing import Outcome
 from tandem.core.types import Item, Priority, ResultT
 from tandem.services.ports import Scheduler

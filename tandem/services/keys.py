@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from tandem.core.concurrency import native_lock
 from tandem.core.errors import InvalidRequestError, NotReadyError, TandemError
+from tandem.core.native import native_lock
 
 _PREFIX = "tdm_"
 _SECRET_BYTES = 32  # far too many to guess, so that one round of SHA-256 hides a key well enough

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from tandem.core.concurrency import Future
 from tandem.core.errors import CancelledError, DeadlineError
+from tandem.core.futures import Future
 from tandem.core.types import Priority
 
 T = TypeVar("T")

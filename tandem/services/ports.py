@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from tandem.core.concurrency import Future
+from tandem.core.futures import Future
 from tandem.core.queueing import Outcome
 from tandem.core.types import Hypothesis, Item, Link
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cache import cache_key
-from tandem.core.concurrency import run_native
 from tandem.core.errors import InvalidRequestError, TooLargeError, UnprocessableError
+from tandem.core.threads import run_native
 from tandem.core.types import Item
 from tandem.services.computing import Codec, Computation, Times
 from tandem.services.patience import Patience

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
-from tandem.core.concurrency import native_lock
+from tandem.core.native import native_lock
 from tandem.services.computing import Times
 from tandem.services.requests import TranslateRequest, TranslateResult
 

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
-from tandem.core.concurrency import run_native
 from tandem.core.errors import UnprocessableError
+from tandem.core.threads import run_native
 from tandem.services.computing import Times
 from tandem.services.patience import Patience
 from tandem.services.recent import RecentResults

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cache import cache_key
-from tandem.core.concurrency import run_native
+from tandem.core.threads import run_native
 from tandem.core.types import Hypothesis, Item, Link
 from tandem.services.computing import Codec, Computation, Errand, Pending
 from tandem.services.ports import Cache, Scheduler, SentenceTokenizer

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.core.concurrency import NativeThread
 from tandem.core.errors import NotReadyError, TandemError
 from tandem.core.metrics import Metrics
 from tandem.core.settings import Settings
+from tandem.core.threads import NativeThread
 from tandem.services.computing import Times
 from tandem.services.prediction import PredictionService
 from tandem.services.translation import TranslationService

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response, current_app, g, jsonify, request
 from pydantic import BaseModel
 
-from tandem.core.concurrency import run_native
+from tandem.core.threads import run_native
 from tandem.services.keys import Permit, charged
 from tandem.services.patience import Patience
 from tandem.services.prediction import Content, Embedding

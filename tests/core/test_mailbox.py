@@ -16,10 +16,10 @@ _SCENARIO = """
 import gevent.monkey
 gevent.monkey.patch_all()
 import gevent, json, os, sys, time
-from tandem.core.concurrency import _mailbox
+from tandem.core.loops import get_mailbox
 
 sys.setswitchinterval(0.0005)
-mailbox, hub, counts, posted = _mailbox(), gevent.get_hub(), [], []
+mailbox, hub, counts, posted = get_mailbox(), gevent.get_hub(), [], []
 
 def post():
     while time.monotonic() < end_s:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from cache import MemoryCache
-from tandem.core.concurrency import Future
 from tandem.core.errors import CancelledError, DeadlineError, EngineError, OverloadedError
+from tandem.core.futures import Future
 from tandem.core.queueing import Outcome
 from tandem.core.types import Item, Priority
 from tandem.services.computing import Codec, Computation, Times

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from tandem.core.concurrency import DeviceLock
+from tandem.core.device_lock import DeviceLock
 from tandem.core.errors import NonFiniteError
 from tandem.core.types import Budget, Finished, Item, Priority
 from tests.support.clock import FakeClock

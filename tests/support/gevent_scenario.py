@@ -18,7 +18,9 @@ import time  # noqa: E402
 import gevent  # noqa: E402
 
 import batch_scheduler  # noqa: E402
-from tandem.core.concurrency import DeviceLock, NativeEvent, NativeThread, run_native  # noqa: E402
+from tandem.core.device_lock import DeviceLock  # noqa: E402
+from tandem.core.native import NativeEvent  # noqa: E402
+from tandem.core.threads import NativeThread, run_native  # noqa: E402
 from tandem.core.types import Item  # noqa: E402
 from tests.support.engines import FakeEngine  # noqa: E402
 

@@ -12,17 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tandem.core import concurrency
-from tandem.core.concurrency import (
-    DeviceLock,
-    Future,
-    NativeCondition,
-    NativeEvent,
-    NativeThread,
-    new_waker,
-    run_native,
-)
+from tandem.core import native
+from tandem.core.device_lock import DeviceLock
 from tandem.core.errors import CancelledError
+from tandem.core.futures import Future
+from tandem.core.loops import new_waker
+from tandem.core.native import NativeCondition, NativeEvent
+from tandem.core.threads import NativeThread, run_native
 from tests.support.waiting import TIMEOUT_S, eventually
 
 SECRET = "secret user text"
@@ -243,7 +239,7 @@ def test_without_gevent_native_work_runs_in_the_calling_thread():
 
 
 def test_importing_the_module_does_not_import_gevent():
-    code = "import sys, batch_scheduler, tandem.core.concurrency as c; print('gevent' in sys.modules, c.is_patched())"
+    code = "import sys, batch_scheduler, tandem.core.native as c; print('gevent' in sys.modules, c.is_patched())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
@@ -251,7 +247,7 @@ def test_importing_the_module_does_not_import_gevent():
 
 
 def test_this_process_is_not_patched():
-    assert not concurrency.is_patched()
+    assert not native.is_patched()
 
 
 # Under gevent
