@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +47,35 @@ def load_packed(model_dir: Path, precision: Precision, device: torch.device = CP
     return model
 
 
-def load_for_service(
-    model_dir: Path, precision: Precision, threads: int
-) -> tuple[CsanmtForConditionalGeneration, Kernels | None]:
-    """Load a translation model of either layout as the service does on a CPU: packed, and with the kernels for it."""
-    model = load_model(model_dir)
-    kernels = make_kernels(model, precision, EngineLimits().source_tokens, threads)
-    pack_model(model, precision, CPU)
-    return model, kernels
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """A worker's translation model as the service has it on a CPU.
+
+    Attributes:
+        model_dir: Where it came from.
+        model: Packed.
+        precision: What it computes in.
+        kernels: For it; None where torch computes.
+    """
+
+    model_dir: Path
+    model: CsanmtForConditionalGeneration
+    precision: Precision
+    kernels: Kernels | None
+
+
+def load_for_worker() -> Ours:
+    """Load what a worker's command line names: a model, a precision, how many threads."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", type=Path)
+    parser.add_argument("precision", type=Precision)
+    parser.add_argument("threads", type=int)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    model = load_model(arguments.model)
+    kernels = make_kernels(model, arguments.precision, EngineLimits().source_tokens, arguments.threads)
+    pack_model(model, arguments.precision, CPU)
+    return Ours(arguments.model, model, arguments.precision, kernels)
 
 
 def build_translator(

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from benchmarks.forced import Forced, forcing, without_semantic_encoder
-from benchmarks.ours import NoSemanticEncoder, build_translator, load_for_service, translate
+from benchmarks.ours import NoSemanticEncoder, build_translator, load_for_worker, translate
 from benchmarks.protocol import serve
 from tandem.csanmt.live import length_penalty
-from tandem.nn.precision import Precision
 
 
 def _build() -> dict[str, Callable[..., Any]]:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model", type=Path)
-    parser.add_argument("precision", type=Precision)
-    parser.add_argument("threads", type=int)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    model, kernels = load_for_service(arguments.model, arguments.precision, arguments.threads)
+    ours = load_for_worker()
+    model = ours.model
     encoders = {True: model.semantic_encoder, False: NoSemanticEncoder()}
     with forcing(Forced.ANCESTORS):
-        forced = build_translator(model, arguments.precision, kernels)
+        forced = build_translator(ours.model, ours.precision, ours.kernels)
     with forcing(Forced.LENGTH):
-        free = build_translator(model, arguments.precision, kernels)
+        free = build_translator(ours.model, ours.precision, ours.kernels)
 
     def run(sources: list[list[int]], semantic: bool) -> int:
         model.semantic_encoder = encoders[semantic]  # type: ignore[assignment]

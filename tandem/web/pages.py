@@ -61,26 +61,7 @@ def build_pages(runtime: Runtime) -> Blueprint:
     @pages.get("/page.json")
     def get_page_data() -> Response:
         """Give the directions that are loaded, whether they are demo models, and the limits."""
-        services = runtime.loaded
-        directions = services.translation.directions if services else []
-        codes = dict.fromkeys(code for pair in directions for code in pair)
-        reason = runtime.why_not_ready()
-        return jsonify(
-            {
-                "ready": reason is None,
-                "reason": reason,
-                "engine": services.engine_name if services else None,
-                "is_demo": bool(services and services.engine_name == "CSANMT-demo"),
-                "directions": directions,
-                "languages": [
-                    {"code": code, "name": language_info(code).name, "chinese_name": language_info(code).chinese_name}
-                    for code in codes
-                ],
-                "max_chars": settings.max_text_chars,
-                "max_items": settings.max_items,
-                "file_extensions": supported_extensions(),
-            }
-        )
+        return jsonify(_describe_page(runtime))
 
     @pages.get("/status.json")
     def get_status() -> Response:
@@ -93,6 +74,26 @@ def build_pages(runtime: Runtime) -> Blueprint:
         return response
 
     return pages
+
+
+def _describe_page(runtime: Runtime) -> dict[str, Any]:
+    services, settings, reason = runtime.loaded, runtime.settings, runtime.why_not_ready()
+    directions = services.translation.directions if services else []
+    codes = dict.fromkeys(code for pair in directions for code in pair)
+    return {
+        "ready": reason is None,
+        "reason": reason,
+        "engine": services.engine_name if services else None,
+        "is_demo": bool(services and services.engine_name == "CSANMT-demo"),
+        "directions": directions,
+        "languages": [
+            {"code": code, "name": language_info(code).name, "chinese_name": language_info(code).chinese_name}
+            for code in codes
+        ],
+        "max_chars": settings.max_text_chars,
+        "max_items": settings.max_items,
+        "file_extensions": supported_extensions(),
+    }
 
 
 def _describe(services: Services | None) -> dict[str, Any]:
