@@ -37,4 +37,11 @@ def make_kernels(
 
     if precision not in kernel_precisions():
         return None
-    return Kernels(model, precision, source_positions, threads or len(os.sched_getaffinity(0)))
+    return Kernels(model, precision, source_positions, threads or count_cores())
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use, where the system tells; those of the machine elsewhere."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from tandem.compiled import availability
 from tandem.core.types import Item
-from tandem.csanmt.backend import make_kernels
+from tandem.csanmt.backend import count_cores, make_kernels
 from tandem.csanmt.candidates import rescore as rescore_by_torch
 from tandem.csanmt.kernel_search import kernel_precisions
 from tandem.csanmt.kernels.beam import rescore
@@ -84,3 +85,9 @@ def test_positions_beyond_those_of_the_weights_are_an_error_and_touch_no_memory(
         search.admit([Item((5,) * 8)], [[]])
     search.admit([Item((5,) * 7)], [[]])
     assert len(search) == 1
+
+
+def test_cores_are_counted_where_the_system_has_no_affinity_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert count_cores() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert count_cores() == os.cpu_count()
