@@ -115,7 +115,7 @@ class Runner(Generic[ResultT]):
         self.tally: Counter[str] = Counter()
         self.queue_ms = 0.0
         self._engine, self._policy, self._room = engine, policy, room
-        self._device_lock, self._clock, self._tell = device_lock, clock, tell
+        self._device, self._clock, self._tell = device_lock.share(), clock, tell
         # Groups under suspicion after a failure: each runs with nobody else, in halves of itself when it fails again.
         self._suspects: deque[list[Ticket[ResultT]]] = deque()
         self._plans_without_bulk = 0
@@ -157,7 +157,7 @@ class Runner(Generic[ResultT]):
         """Give up every accepted item with one error and empty the engine."""
         self.live, self._suspects = {}, deque()
         # The error at hand is the one to tell; an engine that cannot even be reset will show again.
-        with contextlib.suppress(Exception), self._device_lock:
+        with contextlib.suppress(Exception), self._device:
             self._engine.reset()
         for ticket in self._room.accepted():
             self._room.settle(ticket, error)
@@ -183,7 +183,7 @@ class Runner(Generic[ResultT]):
         self.live = {item: ticket for item, ticket in wanted.items() if item in running}
         unwanted = [item for item in running if item not in wanted]
         if unwanted:
-            with self._device_lock:
+            with self._device:
                 self._engine.cancel(unwanted)
         for item, ticket in wanted.items():
             if item not in running:
@@ -367,7 +367,7 @@ class Runner(Generic[ResultT]):
         self.ceiling.lower(padded, self._clock())
 
     def _reset(self) -> None:
-        with self._device_lock:
+        with self._device:
             self._engine.reset()
 
     def _resolve(self, finished: Sequence[Finished[ResultT]]) -> None:
@@ -397,7 +397,7 @@ class Runner(Generic[ResultT]):
         """Call the engine under the device lock; return what it finished, or why it failed, and the milliseconds."""
         finished: list[Finished[ResultT]] = []
         error: Exception | None = None
-        with self._device_lock:
+        with self._device:
             started_s = self._clock()
             try:
                 finished = call(argument)

@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from tandem.core.futures import Future
 from tandem.core.loops import new_waker
 from tandem.core.native import NativeCondition, NativeEvent
 from tandem.core.threads import NativeThread, run_native
+from tests.support.clock import FakeClock
 from tests.support.waiting import TIMEOUT_S, eventually
 
 SECRET = "secret user text"
@@ -114,51 +115,72 @@ def test_an_error_raised_by_many_waiters_does_not_gather_their_frames():
 # Native primitives
 
 
-def test_the_device_lock_is_handed_on_in_the_order_of_asking():
-    lock, order = DeviceLock(), []
-    lock.acquire()
+def test_engines_that_used_the_device_alike_get_it_in_the_order_of_asking():
+    lock, order = DeviceLock(FakeClock()), []
+    holder = lock.share()
+    lock.acquire(holder)
     threads = []
     for number in range(8):
-        threads.append(NativeThread(lambda number=number: take_turn(number)))
 
-        def take_turn(number):
-            with lock:
+        def take_turn(number=number, share=lock.share()):  # noqa: B008 - one for each
+            with share:
                 order.append(number)
 
+        threads.append(NativeThread(take_turn))
         threads[-1].start()
         eventually(lambda number=number: lock.waiting == number + 1)
-    lock.release()
+    holder.used_s = 1.0  # as if it had computed meanwhile
+    lock.release(holder)
     assert all(thread.join(TIMEOUT_S) for thread in threads)
     assert order == list(range(8)) and not lock.is_held
 
 
-def test_a_thread_that_asks_for_the_device_again_stands_behind_those_who_wait():
-    lock, order, both_ask = DeviceLock(), [], threading.Event()
+def test_an_engine_of_short_steps_gets_as_much_of_the_device_as_one_of_long_ones():
+    lock, until_s = DeviceLock(), time.monotonic() + 1.0
+    short, long = lock.share(), lock.share()
 
-    def work(name):
-        for _ in range(5):
-            with lock:
-                order.append(name)
-                # Neither gives the lock back before the other waits for it.
-                if not both_ask.is_set():
-                    eventually(lambda: lock.waiting == 1)
-                    both_ask.set()
-                elif len(order) < 9:
-                    eventually(lambda: lock.waiting == 1)
+    def work(share, step_s):
+        while time.monotonic() < until_s:
+            with share:
+                time.sleep(step_s)
 
-    threads = [NativeThread(lambda name=name: work(name)) for name in "ab"]
+    threads = [NativeThread(lambda: work(short, 0.002)), NativeThread(lambda: work(long, 0.03))]
     for thread in threads:
         thread.start()
     assert all(thread.join(TIMEOUT_S) for thread in threads)
-    assert all(one != other for one, other in pairwise(order)), order
+    assert 0.5 < short.used_s / long.used_s < 2.0, (short.used_s, long.used_s)  # by turns it would be 0.07
+
+
+def test_an_engine_that_was_idle_is_next_but_does_not_lock_the_other_out():
+    clock = FakeClock()
+    lock = DeviceLock(clock)
+    busy, idle = lock.share(), lock.share()
+    with busy:
+        clock.advance(1000.0)
+    with idle:
+        assert idle.used_s == pytest.approx(busy.used_s - 0.1)
+        clock.advance(0.2)
+    assert idle.used_s > busy.used_s
+
+
+def test_an_engine_that_does_not_come_back_is_not_waited_for():
+    lock = DeviceLock()
+    gone, other = lock.share(), lock.share()
+    other.used_s = 1.0
+    with gone:
+        thread = NativeThread(other.__enter__)
+        thread.start()
+        eventually(lambda: lock.waiting == 1)
+    assert thread.join(TIMEOUT_S) and lock.is_held
 
 
 def test_the_device_lock_excludes():
     lock, inside, most = DeviceLock(), [0], [0]
 
     def work():
+        share = lock.share()
         for _ in range(300):
-            with lock:
+            with share:
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
                 inside[0] -= 1
@@ -170,9 +192,10 @@ def test_the_device_lock_excludes():
     assert most[0] == 1
 
 
-def test_releasing_a_device_lock_that_nobody_holds_is_an_error():
-    with pytest.raises(RuntimeError):
-        DeviceLock().release()
+def test_releasing_a_device_that_an_engine_does_not_hold_is_an_error():
+    lock = DeviceLock()
+    with lock.share(), pytest.raises(RuntimeError):
+        lock.release(lock.share())
 
 
 def test_a_condition_wakes_everybody_who_waits_and_a_timeout_leaves_nothing_behind():
