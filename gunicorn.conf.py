@@ -1,13 +1,11 @@
 """How gunicorn serves the application: one worker with gevent, one process for each GPU."""
 
-import os
-
+from tandem.core import openmp
 from tandem.core.settings import load_settings
 
-# torch's threads must sleep while they wait for each other. Spinning, which is OpenMP's way by default, takes the cores
-# from the thread that answers requests, and an engine whose threads are not all running stands still for whole time
-# slices: docs/decisions/0003-threads-that-sleep.md has the figures. The worker inherits this before it imports torch.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# torch's threads must not spin for long while they wait for each other. It takes the cores from the thread that answers
+# requests, and from engines whose threads are their own. The worker inherits this before it imports torch.
+openmp.set_defaults()
 
 _settings = load_settings()
 

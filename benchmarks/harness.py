@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tandem.core import openmp
+
 ROOT = Path(__file__).resolve().parent.parent
 _QUIET_S = 0.1  # between two sides: the threads of the one before stop spinning and go to sleep
 
@@ -112,10 +114,13 @@ class Worker:
         """Start the process and wait until its engine is loaded."""
         self._clock = f"{settings.clock}_ms"
         self._log_path = settings.work_dir / f"{module}.log"
+        environment = worker_environment(settings.threads, settings.device)
+        if python is None:
+            environment |= openmp.ENVIRONMENT  # as the service has it; peers have their own defaults
         command = [str(python or sys.executable), "-m", f"benchmarks.workers.{module}", *map(str, arguments)]
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                command, cwd=ROOT, env=worker_environment(settings.threads, settings.device), text=True,
+                command, cwd=ROOT, env=environment, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         if self._receive() != {"ready": True}:
