@@ -9,7 +9,8 @@ from pathlib import Path
 
 LOGGER = logging.getLogger("tandem.compiled")
 
-_SOURCES = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
+_SOURCES = ("compiled/*.py", "*/kernels/*.py")  # where kernels stand
 
 
 def prepare_kernels(cache_dir: Path) -> bool:
@@ -39,6 +40,6 @@ def prepare_kernels(cache_dir: Path) -> bool:
 
 def _fingerprint() -> str:
     digest = hashlib.sha256()
-    for path in sorted(_SOURCES.glob("*.py")):
+    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import overload
 
-from tandem.compiled.tile import TILE_COLUMNS, TILE_ROWS, bits_of_float, multiply_tile
+from tandem.compiled.tile import ADD, PLAIN, RELU, TILE_COLUMNS, TILE_ROWS, multiply_tile, multiply_tile_int8
+from tandem.compiled.vectors import LANES, bits_of_float, largest_magnitude_of_vectors
 from tandem.nn.precision import Precision
 
 Floats = npt.NDArray[np.float32]
@@ -30,9 +31,7 @@ def kernel(function: Function) -> Function:
 
 _SMALLEST_SCALE = 1e-12
 _LEVELS, _MIDDLE = 127, 128  # activations are stored as 128 + [-127, 127], as the instruction wants them unsigned
-
-# What follows a product before it is written.
-PLAIN, RELU, ADD = 0, 1, 2
+_ROUNDING = np.float32(1.5 * 2**23 + _MIDDLE)  # a small number added to it is rounded to an integer, its lowest bits
 
 
 class Linear(NamedTuple):
@@ -121,21 +120,43 @@ def multiply(x: npt.NDArray[Any], count: int, words: npt.NDArray[Any], bias: Flo
         count: Rows that matter.
         words: Panels, [P, K', TILE_COLUMNS].
         bias: [N].
-        out: [M, N]; with ADD it is what is added to.
+        out: [M, N], M likewise, whole tiles of which are written; with ADD it is what is added to.
         then: PLAIN, RELU or ADD.
     """
-    tile = np.empty((TILE_ROWS, TILE_COLUMNS), np.float32)
     for panel in range(words.shape[0]):
         first = panel * TILE_COLUMNS
         width = min(TILE_COLUMNS, out.shape[1] - first)
-        for row in range(0, count, TILE_ROWS):
-            multiply_tile(x, row, words, panel, tile)
-            for m in range(min(TILE_ROWS, count - row)):
-                target = out[row + m, first : first + width]
-                if width == TILE_COLUMNS:  # a loop of known length, which needs no remainder
-                    _write(tile[m], bias[first:], target, TILE_COLUMNS, then)
-                else:
-                    _write(tile[m], bias[first:], target, width, then)
+        if width == TILE_COLUMNS:
+            for row in range(0, count, TILE_ROWS):
+                multiply_tile(x, row, words, panel, bias, out, first, then)
+        else:
+            tile, last_bias = np.empty((TILE_ROWS, TILE_COLUMNS), np.float32), _whole(bias, first)
+            for row in range(0, count, TILE_ROWS):
+                multiply_tile(x[row:], 0, words, panel, last_bias, tile, 0, PLAIN)
+                _copy(tile, out, row, first, then)
+
+
+@kernel
+def _whole(values: npt.NDArray[Any], first: int) -> npt.NDArray[Any]:
+    """Return what stands from a place on, filled up with 0 to a tile's columns."""
+    whole = np.zeros(TILE_COLUMNS, values.dtype)
+    for n in range(values.shape[0] - first):
+        whole[n] = values[first + n]
+    return whole
+
+
+@kernel
+def _copy(tile: Floats, out: Floats, row: int, first: int, then: int) -> None:
+    """Write the part of a tile that lies within the columns of `out`."""
+    for m in range(TILE_ROWS):
+        for n in range(out.shape[1] - first):
+            value = tile[m, n]
+            if then == ADD:
+                out[row + m, first + n] += value
+            elif then == RELU:
+                out[row + m, first + n] = np.float32(0) if value < np.float32(0) else value  # NaN stays
+            else:
+                out[row + m, first + n] = value
 
 
 def linear(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then: int) -> None:
@@ -146,7 +167,7 @@ def linear(x: Floats, count: int, layers: Linear, layer: int, out: Floats, then:
         count: Rows that matter.
         layers: Packed layers.
         layer: Which of them.
-        out: [M, N]; with ADD it is what is added to.
+        out: [M, N], M likewise, whole tiles of which are written; with ADD it is what is added to.
         then: PLAIN, RELU or ADD.
     """
     raise NotImplementedError("only kernels can call this; they get what `_choose_linear` returns")
@@ -176,37 +197,21 @@ def _in_int8(x: Floats, count: int, layers: Linear, layer: int, out: Floats, the
     scales = np.zeros(integers.shape[0], np.float32)
     for m in range(count):
         scales[m] = quantise_row(x[m], min(x.shape[1], integers.shape[1]), integers[m])
-    quantised = integers.view(np.int32)
-    sums = np.empty((TILE_ROWS, TILE_COLUMNS), np.int32)
+    quantised, scale, offset = integers.view(np.int32), layers.scale[layer], layers.offset[layer]
     for panel in range(words.shape[0]):
         first = panel * TILE_COLUMNS
         width = min(TILE_COLUMNS, out.shape[1] - first)
-        scale, offset = layers.scale[layer, first : first + width], layers.offset[layer, first : first + width]
-        for row in range(0, count, TILE_ROWS):
-            multiply_tile(quantised, row, words, panel, sums)
-            for m in range(min(TILE_ROWS, count - row)):
-                target = out[row + m, first : first + width]
-                if width == TILE_COLUMNS:  # a loop of known length, which needs no remainder
-                    _write_integers(sums[m], offset, scales[row + m], scale, bias[first:], target, TILE_COLUMNS, then)
-                else:
-                    _write_integers(sums[m], offset, scales[row + m], scale, bias[first:], target, width, then)
-
-
-@kernel
-def _write_integers(
-    sums: npt.NDArray[np.int32], offset: npt.NDArray[np.int32], row_scale: np.float32, scale: Floats, bias: Floats,
-    out: Floats, width: int, then: int,
-) -> None:  # fmt: skip
-    if then == ADD:
-        for n in range(width):
-            out[n] += np.float32(sums[n] - offset[n]) * (row_scale * scale[n]) + bias[n]
-    elif then == RELU:
-        for n in range(width):
-            value = np.float32(sums[n] - offset[n]) * (row_scale * scale[n]) + bias[n]
-            out[n] = np.float32(0) if value < np.float32(0) else value  # NaN stays
-    else:
-        for n in range(width):
-            out[n] = np.float32(sums[n] - offset[n]) * (row_scale * scale[n]) + bias[n]
+        if width == TILE_COLUMNS:
+            for row in range(0, count, TILE_ROWS):
+                multiply_tile_int8(quantised, row, words, panel, bias, out, first, then, scales, scale, offset)
+        else:
+            tile, last_bias = np.empty((TILE_ROWS, TILE_COLUMNS), np.float32), _whole(bias, first)
+            last_scale, last_offset = _whole(scale, first), _whole(offset, first)
+            for row in range(0, count, TILE_ROWS):
+                multiply_tile_int8(
+                    quantised[row:], 0, words, panel, last_bias, tile, 0, PLAIN, scales[row:], last_scale, last_offset
+                )
+                _copy(tile, out, row, first, then)
 
 
 @kernel
@@ -226,28 +231,15 @@ def quantise_row(row: Floats, count: int, out: npt.NDArray[np.uint8]) -> np.floa
     for i in range(count):
         poison += row[i] * np.float32(0)
     for i in range(count):
-        out[i] = np.uint8(np.int32(np.rint(row[i] * scale)) + np.int32(_MIDDLE))
+        out[i] = np.uint8(bits_of_float(row[i] * scale + _ROUNDING))
     return top / np.float32(_LEVELS) + poison
 
 
-@numba.njit(nogil=True, cache=True, fastmath=EXACT_MATH | {"nnan"})  # type: ignore[untyped-decorator]
+@kernel
 def largest_magnitude(values: Floats) -> np.float32:
-    """Return the largest absolute value; any where one is NaN."""
-    best = np.float32(0)
-    for i in range(values.shape[0]):
+    """Return the largest absolute value; NaN is passed over."""
+    vectors = values.shape[0] // LANES
+    best = max(largest_magnitude_of_vectors(values, vectors), np.float32(0))
+    for i in range(vectors * LANES, values.shape[0]):
         best = max(best, abs(values[i]))
     return best
-
-
-@kernel
-def _write(sums: Floats, bias: Floats, out: Floats, width: int, then: int) -> None:
-    if then == ADD:
-        for n in range(width):
-            out[n] += sums[n] + bias[n]
-    elif then == RELU:
-        for n in range(width):
-            value = sums[n] + bias[n]
-            out[n] = np.float32(0) if value < np.float32(0) else value  # NaN stays
-    else:
-        for n in range(width):
-            out[n] = sums[n] + bias[n]

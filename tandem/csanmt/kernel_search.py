@@ -116,7 +116,10 @@ class KernelSearch(LiveRows):
         layout = {
             "self_key": RowTensor((layers, "R", "T", beam, size), exact),
             "self_value": RowTensor((layers, "R", "T", beam, size), exact),
-            "source_key": RowTensor((layers, "R", "S", size), exact),
+            "trunk_key": RowTensor((layers, "R", size, "T"), exact),
+            "trunk_value": RowTensor((layers, "R", "T", size), exact),
+            "settled": RowTensor(("R",), torch.int64),
+            "source_key": RowTensor((layers, "R", size, "S"), exact),
             "source_value": RowTensor((layers, "R", "S", size), exact),
             "source_length": RowTensor(("R",), torch.int64),
             "augmentation": RowTensor((layers, "R", size), exact),
@@ -142,6 +145,7 @@ class KernelSearch(LiveRows):
         self._refresh()
         lengths = [item.length for item in items]
         self._rows["source_length"][new] = torch.tensor(lengths)
+        self._rows["settled"][new] = 0
         runs = split_evenly(lengths, self._team.size)
         self._team.run([partial(self._encode, items[run], new.start + run.start) for run in runs])
         self._enroll(new, items, constraints)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 _STEPS = {"R": 8, "S": 32, "T": 32}
+_SPARE = 64  # elements behind the end of each tensor: kernels read whole vectors
 _SHORTEST_SOURCE = 16  # positions; shorter ones take as much once the memory is claimed
 
 
@@ -93,7 +94,7 @@ class Rows:
         Raises:
             ValueError: There are no limits.
         """
-        sizes = [self._most_elements(spec) * spec.dtype.itemsize for spec in self._layout.values()]
+        sizes = [(self._most_elements(spec) + _SPARE) * spec.dtype.itemsize for spec in self._layout.values()]
         return sum(sizes) + (0 if self._is_claimed else max(sizes))
 
     def fits(self, rows: int, source: int) -> bool:
@@ -112,7 +113,7 @@ class Rows:
         """
         self._is_claimed = True
         for name, spec in self._layout.items():
-            size = self._most_elements(spec)
+            size = self._most_elements(spec) + _SPARE
             self._stores[name] = torch.full((size,), spec.fill, dtype=spec.dtype, device=self._device)
         self._resize(self._arrange(1))
 
@@ -195,8 +196,8 @@ class Rows:
         store = self._stores.get(name)
         common = () if old is None else tuple(slice(min(sizes)) for sizes in zip(old.shape, shape, strict=True))
         kept = None if old is None else old[common]
-        if store is None or size > len(store):
-            store = self._stores[name] = torch.empty(size, dtype=spec.dtype, device=self._device)
+        if store is None or size + _SPARE > len(store):
+            store = self._stores[name] = torch.empty(size + _SPARE, dtype=spec.dtype, device=self._device)
         elif kept is not None:
             kept = kept.clone()  # it lies where the new shape is written
         tensor = store[:size].view(shape).fill_(spec.fill)

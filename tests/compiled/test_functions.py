@@ -5,45 +5,49 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tandem.compiled.functions import add_exponentials, exp_nonpositive, largest, layer_norm, softmax
+from tandem.compiled.functions import add_exponentials, largest, layer_norm, softmax
 from tandem.compiled.linear import Floats, kernel
+from tandem.compiled.vectors import LANES, take_exponentials
 
 
 @kernel
-def exponentials(values: Floats, out: Floats) -> None:
-    for i in range(values.shape[0]):
-        out[i] = exp_nonpositive(values[i])
+def exponentials(values: Floats, top: np.float32) -> np.float32:
+    total: np.float32 = take_exponentials(values, top, values.shape[0] // LANES)
+    return total
 
 
-def test_exponentials_are_right_to_two_units_of_the_last_place() -> None:
-    values = np.linspace(-86, 0, 100_001).astype(np.float32)
-    found = np.empty_like(values)
-    exponentials(values, found)
+def test_exponentials_are_right_to_a_ten_millionth() -> None:
+    values = np.linspace(-86, 0, 1000 * LANES).astype(np.float32)
     exact = np.exp(values.astype(np.float64))
-    assert (np.abs(found - exact) / exact).max() < 3e-7
+    total = exponentials(values, np.float32(0))
+    assert np.abs(values - exact).max() < 1e-7
+    assert (np.abs(values - exact) / exact).max() < 1e-5
+    assert total == pytest.approx(exact.sum(), rel=1e-5)
 
 
 def test_exponentials_at_the_edges() -> None:
-    found = np.empty(4, np.float32)
-    exponentials(np.array([-np.inf, -1000, 0, np.nan], np.float32), found)
-    assert found[:3].tolist() == [0, 0, 1]
-    assert np.isnan(found[3])
+    values = np.zeros(LANES, np.float32)
+    values[:4] = -np.inf, -1000, 0, np.nan
+    exponentials(values, np.float32(0))
+    assert values[:3].tolist() == [0, 0, 1]
+    assert np.isnan(values[3])
 
 
 @pytest.mark.parametrize("count", [1, 5, 16, 17, 100])
 def test_softmax_of_the_first_numbers(count: int) -> None:
-    values = (np.random.default_rng(count).standard_normal(count + 3) * 9).astype(np.float32)
+    whole = -(-count // LANES) * LANES
+    values = (np.random.default_rng(count).standard_normal(whole + 3) * 9).astype(np.float32)
     shares = values.copy()
     softmax(shares, count)
     exact = np.exp(values[:count].astype(np.float64) - values[:count].max())
     np.testing.assert_allclose(shares[:count], exact / exact.sum(), rtol=1e-5, atol=1e-9)
-    assert (shares[count:] == values[count:]).all()
+    assert (shares[count:whole] == 0).all() and (shares[whole:] == values[whole:]).all()
 
 
 def log_sum_exp(values: Floats, parts: int) -> float:
     highest, total = np.float32(-np.inf), np.float32(0)
     for part in np.array_split(values, parts):
-        highest, total = add_exponentials(part, highest, total)
+        highest, total = add_exponentials(part, largest(part), highest, total)
     return float(highest + np.log(total))
 
 

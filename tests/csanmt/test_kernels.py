@@ -19,7 +19,7 @@ from tandem.csanmt.backend import count_cores, make_kernels
 from tandem.csanmt.candidates import rescore as rescore_by_torch
 from tandem.csanmt.kernel_search import kernel_precisions
 from tandem.csanmt.kernels.beam import rescore
-from tandem.csanmt.kernels.top import clear, find_top
+from tandem.csanmt.kernels.top import clear, find_maxima, find_top, new_maxima
 from tandem.csanmt.live import DecodingOptions
 from tandem.nn.precision import Precision
 from tests.csanmt.support import best, build_engine, fixture_model, items_of
@@ -32,8 +32,10 @@ NUMBERS = st.lists(st.integers(-5, 5).map(float) | st.just(-math.inf), min_size=
 def test_top_finds_the_largest_and_among_equals_the_earlier(some: list[float], more: list[float], count: int) -> None:
     found, places = np.empty(count, np.float32), np.empty(count, np.int64)
     clear(found, places)
-    find_top(np.array(some, np.float32), 0, found, places)
-    find_top(np.array(more, np.float32), len(some), found, places)
+    for first, part in ((0, some), (len(some), more)):
+        values, maxima = np.array(part, np.float32), new_maxima(len(part))
+        find_maxima(values, maxima)
+        find_top(values, maxima, first, found, places)
     numbers = some + more
     order = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
     kept = [place for place in order if numbers[place] > -math.inf][:count]

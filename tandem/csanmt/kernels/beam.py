@@ -11,7 +11,7 @@ from tandem.compiled.functions import largest
 from tandem.compiled.linear import Floats, Integers, kernel
 from tandem.csanmt.kernels.attention import dot
 from tandem.csanmt.kernels.decoder import Scored, State
-from tandem.csanmt.kernels.top import clear, find_top
+from tandem.csanmt.kernels.top import clear, find_maxima, find_top, new_maxima
 from tandem.csanmt.modeling import EOS_ID
 
 RUNNING, DONE, NON_FINITE = 0, 1, 2
@@ -80,9 +80,11 @@ def look_again(scored: Scored, first: int, last: int, beam: int) -> None:
         last: The row after the last.
         beam: K.
     """
+    maxima = new_maxima(scored.logits.shape[1])
     for m in range(first * beam, last * beam):
         clear(scored.best[m], scored.place[m])
-        find_top(scored.logits[m], 0, scored.best[m], scored.place[m])
+        find_maxima(scored.logits[m], maxima)
+        find_top(scored.logits[m], maxima, 0, scored.best[m], scored.place[m])
 
 
 @kernel
@@ -111,7 +113,9 @@ def _choose(state: State, limits: Limits, embedding: Floats, scored: Scored, row
             scores[i] = log_probs[i] / penalty
     order = np.empty(2 * beam, np.int64)
     clear(chosen.score, order)
-    find_top(scores, 0, chosen.score, order)
+    maxima = new_maxima(scores.shape[0])
+    find_maxima(scores, maxima)
+    find_top(scores, maxima, 0, chosen.score, order)
     for i in range(2 * beam):
         chosen.log_prob[i] = log_probs[order[i]]
         chosen.parent[i], chosen.token[i] = order[i] // width, tokens[order[i]]
@@ -178,10 +182,28 @@ def _follow(state: State, row: int, chosen: Chosen) -> None:
         for t in range(position + 1):
             state.ancestry[row, kept, t] = ancestry[chosen.parent[i], t]
         kept += 1
+    _settle(state, row, kept)
     for k in range(kept, beam):
         state.token[row, k] = state.slot_token[row, position, k] = EOS_ID
         state.slot_parent[row, position, k] = 0
         state.log_prob[row, k] = _NONE
+
+
+@kernel
+def _settle(state: State, row: int, kept: int) -> None:
+    """Extend a row's trunk by the positions at which its first `kept` hypotheses now descend from the same slots."""
+    while kept > 0 and state.settled[row] <= state.position[row]:
+        t = state.settled[row]
+        slot = state.ancestry[row, 0, t]
+        for k in range(1, kept):
+            if state.ancestry[row, k, t] != slot:
+                return
+        for layer in range(state.self_key.shape[0]):
+            key, value = state.self_key[layer, row, t, slot], state.self_value[layer, row, t, slot]
+            for d in range(key.shape[0]):
+                state.trunk_key[layer, row, d, t] = key[d]
+                state.trunk_value[layer, row, t, d] = value[d]
+        state.settled[row] += 1
 
 
 @kernel

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tandem.compiled.functions import add_exponentials, layer_norm
-from tandem.compiled.linear import ADD, PLAIN, RELU, Floats, Integers, kernel, linear, new_buffer
-from tandem.csanmt.kernels.attention import attend_descendants, attend_source
-from tandem.csanmt.kernels.top import clear, find_top
+from tandem.compiled.functions import add_exponentials, largest, layer_norm
+from tandem.compiled.linear import Floats, Integers, kernel, linear, new_buffer
+from tandem.compiled.tile import ADD, PLAIN, RELU
+from tandem.csanmt.kernels.attention import Relative, attend_descendants, attend_source, new_work
+from tandem.csanmt.kernels.top import clear, find_maxima, find_top, new_maxima
 from tandem.csanmt.kernels.weights import Decoder
 
 _NONE = np.float32(-np.inf)
@@ -22,8 +23,11 @@ class State(NamedTuple):
     Attributes:
         self_key: [L, R, T, K, D], as the slots wrote them.
         self_value: Likewise.
-        source_key: [L, R, S, D].
-        source_value: Likewise.
+        trunk_key: Of the slots that all hypotheses of a row descend from, as columns, [L, R, D, T].
+        trunk_value: [L, R, T, D].
+        settled: Positions of the trunk that are filled, [R].
+        source_key: [L, R, D, S].
+        source_value: [L, R, S, D].
         source_length: [R].
         augmentation: [L, R, D].
         position: [R].
@@ -40,6 +44,9 @@ class State(NamedTuple):
 
     self_key: Floats
     self_value: Floats
+    trunk_key: Floats
+    trunk_value: Floats
+    settled: Integers
     source_key: Floats
     source_value: Floats
     source_length: Integers
@@ -122,7 +129,7 @@ def _score(weights: Decoder, first: int, count: int, scored: Scored, keep_logits
     """Project hypotheses to the vocabulary, part by part; each part's logits are read while they are in the cache."""
     hidden, vocabulary = scored.hidden[first:], scored.logits.shape[1]
     parts, width = weights.projection.bias.shape
-    logits = new_buffer(count, width)
+    logits, maxima = new_buffer(count, width), new_maxima(width)
     highest, total = np.empty(count, np.float32), np.zeros(count, np.float32)
     for m in range(count):
         highest[m] = _NONE
@@ -130,8 +137,9 @@ def _score(weights: Decoder, first: int, count: int, scored: Scored, keep_logits
     for part in range(parts):
         linear(hidden, count, weights.projection, part, logits, PLAIN)
         for m in range(count):
-            highest[m], total[m] = add_exponentials(logits[m], highest[m], total[m])
-            find_top(logits[m], part * width, scored.best[first + m], scored.place[first + m])
+            find_maxima(logits[m], maxima)
+            highest[m], total[m] = add_exponentials(logits[m], largest(maxima), highest[m], total[m])
+            find_top(logits[m], maxima, part * width, scored.best[first + m], scored.place[first + m])
             if keep_logits:
                 for i in range(min(width, vocabulary - part * width)):
                     scored.logits[first + m, part * width + i] = logits[m, i]
@@ -157,29 +165,28 @@ def _attend_self(
     weights: Decoder, state: State, layer: int, heads: int, first: int, last: int, qkv: Floats, out: Floats
 ) -> None:
     beam, size = state.token.shape[1], out.shape[1]
-    shares = np.empty((heads, state.ancestry.shape[2]), np.float32)
+    relative = Relative(weights.attention.relative_keys[layer], weights.attention.relative_values[layer])
+    work = new_work(size // heads, state.ancestry.shape[2], relative.values.shape[0])
     for row in range(first, last):
-        position = state.position[row]
+        position, m = state.position[row], (row - first) * beam
         keys, values = state.self_key[layer, row], state.self_value[layer, row]
         for k in range(beam):
-            m = (row - first) * beam + k
             for d in range(size):
-                keys[position, k, d], values[position, k, d] = qkv[m, size + d], qkv[m, 2 * size + d]
+                keys[position, k, d], values[position, k, d] = qkv[m + k, size + d], qkv[m + k, 2 * size + d]
             state.ancestry[row, k, position] = k
-        for k in range(beam):
-            m = (row - first) * beam + k
-            attend_descendants(
-                qkv[m, :size], keys, values, state.ancestry[row, k], position, weights.attention.relative_keys[layer],
-                weights.attention.relative_values[layer], shares, out[m],
-            )  # fmt: skip
+        attend_descendants(
+            qkv[m : m + beam], state.trunk_key[layer, row], state.trunk_value[layer, row], state.settled[row], keys,
+            values, state.ancestry[row], position, relative, heads, work, out[m : m + beam],
+        )  # fmt: skip
 
 
 @kernel
 def _attend_source(state: State, layer: int, heads: int, first: int, last: int, query: Floats, out: Floats) -> None:
     beam = state.token.shape[1]
-    shares = np.empty((heads, state.source_key.shape[2]), np.float32)
+    work = new_work(out.shape[1] // heads, state.source_key.shape[3], 0)
     for row in range(first, last):
-        length, keys, values = state.source_length[row], state.source_key[layer, row], state.source_value[layer, row]
-        for k in range(beam):
-            m = (row - first) * beam + k
-            attend_source(query[m], keys, values, length, shares, out[m])
+        m = (row - first) * beam
+        attend_source(
+            query[m : m + beam], state.source_key[layer, row], state.source_value[layer, row],
+            state.source_length[row], heads, work, out[m : m + beam],
+        )  # fmt: skip

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tandem.compiled.functions import layer_norm
-from tandem.compiled.linear import ADD, PLAIN, RELU, Floats, Integers, Linear, kernel, linear, new_buffer
-from tandem.csanmt.kernels.attention import attend_sentence
+from tandem.compiled.linear import Floats, Integers, Linear, kernel, linear, new_buffer
+from tandem.compiled.tile import ADD, PLAIN, RELU
+from tandem.compiled.vectors import LANES
+from tandem.csanmt.kernels.attention import Relative, attend_sentence, new_work
 from tandem.csanmt.kernels.weights import Encoder, FeedForward, Model, Norm
 
 
@@ -26,21 +28,23 @@ def run_layers(weights: Encoder, ids: Integers, starts: Integers, heads: int, ep
     """
     count, size = ids.shape[0], weights.embedding.shape[1]
     x, normed, mixed = new_buffer(count, size), new_buffer(count, size), new_buffer(count, size)
-    qkv, inner = new_buffer(count, 3 * size), new_buffer(count, weights.feed_forward.inner.bias.shape[1])
+    inner = new_buffer(count, weights.feed_forward.inner.bias.shape[1])
+    qkv = new_buffer(count + 1, 3 * size)  # attention reads whole vectors, the last of them over the end
     for sentence in range(starts.shape[0] - 1):
         for i in range(starts[sentence], starts[sentence + 1]):
             for d in range(size):
                 x[i, d] = weights.embedding[ids[i], d] + weights.positions[i - starts[sentence], d]
     attention, feed_forward = weights.attention, weights.feed_forward
+    longest, depth = np.max(starts[1:] - starts[:-1]), size // heads
+    work = new_work(depth, longest, attention.relative_values.shape[1])
+    keys = np.zeros((depth, (longest + LANES - 1) // LANES * LANES), np.float32)
     for layer in range(attention.norm.weight.shape[0]):
+        relative = Relative(attention.relative_keys[layer], attention.relative_values[layer])
         layer_norm(x, count, attention.norm.weight[layer], attention.norm.bias[layer], eps, normed)
         linear(normed, count, attention.qkv, layer, qkv, PLAIN)
         for sentence in range(starts.shape[0] - 1):
             first, last = starts[sentence], starts[sentence + 1]
-            attend_sentence(
-                qkv, first, last - first, attention.relative_keys[layer], attention.relative_values[layer], heads,
-                mixed,
-            )  # fmt: skip
+            attend_sentence(qkv[first:last], relative, heads, keys, work, mixed[first:last])
         linear(mixed, count, attention.output, layer, x, ADD)
         layer_norm(x, count, feed_forward.norm.weight[layer], feed_forward.norm.bias[layer], eps, normed)
         linear(normed, count, feed_forward.inner, layer, inner, RELU)
@@ -62,8 +66,8 @@ def project_source(
         eps: Of the normalisation.
         projection: The decoder layers' `cross_key_value`.
         row: Of the first sentence; the others follow.
-        source_key: [L, R, S, D], of which each sentence's positions are written.
-        source_value: Likewise.
+        source_key: [L, R, D, S], of which each sentence's positions are written.
+        source_value: [L, R, S, D], likewise.
     """
     count, size = starts[-1], states.shape[1]
     layer_norm(states, count, norm.weight[0], norm.bias[0], eps, states)
@@ -71,10 +75,12 @@ def project_source(
     for layer in range(source_key.shape[0]):
         linear(states, count, projection, layer, both, PLAIN)
         for sentence in range(starts.shape[0] - 1):
-            first = starts[sentence]
-            for i in range(starts[sentence + 1] - first):
+            first, length = starts[sentence], starts[sentence + 1] - starts[sentence]
+            for d in range(size):
+                for i in range(length):
+                    source_key[layer, row + sentence, d, i] = both[first + i, d]
+            for i in range(length):
                 for d in range(size):
-                    source_key[layer, row + sentence, i, d] = both[first + i, d]
                     source_value[layer, row + sentence, i, d] = both[first + i, size + d]
 
 
@@ -133,8 +139,8 @@ def encode(
         ids: Sentences end to end, each with its end mark, [N].
         starts: Where each begins, and N, [B + 1].
         row: Of the first sentence; the others follow.
-        source_key: [L, R, S, D], of which each sentence's positions are written.
-        source_value: Likewise.
+        source_key: [L, R, D, S], of which each sentence's positions are written.
+        source_value: [L, R, S, D], likewise.
         augmentation: [L, R, D], likewise.
     """
     encoder, semantic, decoder = model.encoder, model.semantic, model.decoder

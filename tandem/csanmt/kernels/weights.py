@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tandem.compiled.linear import Floats, Linear, pack_linears
+from tandem.compiled.vectors import LANES
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration, DecoderLayer, EncoderLayer, timing_signal
 from tandem.nn.precision import Precision
 
@@ -24,7 +25,7 @@ class Norm(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """Self attentions; tables [L, 2m+1, D/H], or [L, 0, D/H] where positions are absolute."""
+    """Self attentions; tables as in `tandem.csanmt.kernels.attention.Relative`, one a layer."""
 
     norm: Norm
     qkv: Linear
@@ -163,11 +164,13 @@ class _Reader:
             _stack([getattr(attention, name, none) for attention in attentions])
             for name in ("relative_keys", "relative_values")
         )
+        # Kernels read whole vectors of each row, from any distance on.
+        keys, values = np.pad(keys.transpose(0, 2, 1), _behind(2 * LANES)), np.pad(values, _behind(LANES))
         return Attention(
             _norm([layer.self_attention_norm for layer in layers]),
             self._linear([attention.qkv for attention in attentions]),
             self._linear([attention.output for attention in attentions]),
-            keys,
+            np.ascontiguousarray(keys),
             values,
         )
 
@@ -186,6 +189,11 @@ class _Reader:
             for layer, weight in zip(layers, weights, strict=True)
         ]
         return pack_linears(weights, biases, self._precision)
+
+
+def _behind(columns: int) -> tuple[tuple[int, int], ...]:
+    """Return the padding that adds columns behind those of [L, M, N]."""
+    return (0, 0), (0, 0), (0, columns)
 
 
 def _norm(layers: Sequence[Any]) -> Norm:
