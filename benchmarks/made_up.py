@@ -141,7 +141,7 @@ def write_bert(folder: Path, demo_dir: Path, sizes: Mapping[str, int]) -> None:
     """Write an encoder of other sizes with the tokenizer and the modules of a demo encoder."""
     shutil.copytree(demo_dir, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(SAFETENSORS_FILE))
     stored = json.loads((demo_dir / "config.json").read_text(encoding="utf-8"))
-    stored.update(sizes)
+    stored.update({**sizes, "dtype": "float32"})
     (folder / "config.json").write_text(json.dumps(stored, indent=1), encoding="utf-8")
     generator = np.random.default_rng(_SEED)
     shapes = stored_shapes(load_bert_config(folder))

@@ -11,6 +11,7 @@ import _thread
 import contextlib
 import sys
 from collections import deque
+from functools import cache
 from types import TracebackType
 from typing import Any, cast
 
@@ -23,8 +24,13 @@ def is_patched() -> bool:
 
 def original(name: str) -> Any:
     """Return an attribute of `_thread` as it was before gevent patched it."""
-    monkey = sys.modules.get("gevent.monkey")
-    return getattr(_thread, name) if monkey is None else monkey.get_original("_thread", name)
+    return getattr(_thread, name) if "gevent.monkey" not in sys.modules else _saved(name)
+
+
+@cache
+def _saved(name: str) -> Any:
+    """Return what gevent has put aside, or will: the same object, before it patches and after."""
+    return sys.modules["gevent.monkey"].get_original("_thread", name)
 
 
 def native_lock() -> _thread.LockType:

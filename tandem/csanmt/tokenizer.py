@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jieba
-from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from tandem.core.errors import ModelError
 from tandem.core.types import Hypothesis, Link
@@ -22,12 +22,14 @@ from tandem.csanmt.configuration import CsanmtConfig
 from tandem.csanmt.constraints import PrefixConstraint, PrefixIndex
 from tandem.csanmt.modeling import EOS_ID
 from tandem.csanmt.offsets import find_links
+from tandem.csanmt.words import WordJoiner, WordSplitter
 
 UNKNOWN = "<unk>"
 _SPACELESS = ("zh", "ja")
 _EUROPEAN = ("es", "fr")
 
 jieba.setLogLevel(logging.WARNING)
+_SPLITTER = WordSplitter()
 
 
 class Tokenizer:
@@ -57,7 +59,7 @@ class Tokenizer:
         self._unknown_target_id = config.trg_vocab_size - 1
         self._encoder = BytePairEncoder(model_dir / config.src_bpe_file)
         self._normalizer = MosesPunctNormalizer(lang=self.source_lang)
-        self._moses_out = MosesDetokenizer(lang=self.target_lang)
+        self._joiner = WordJoiner(self.target_lang)
 
     def tokenize(self, text: str) -> list[str]:
         """Split one sentence into source subwords."""
@@ -82,8 +84,7 @@ class Tokenizer:
     def join_tokens(self, tokens: Sequence[str]) -> str:
         """Return the text of target subwords."""
         words = " ".join(tokens).replace(CONTINUATION + " ", "").replace(CONTINUATION, "")
-        text: str = self._moses_out.detokenize(words.split())
-        return text
+        return self._joiner.join(words.split())
 
     def prepare_prefix(self, text: str) -> str:
         """Bring the beginning of a target text into the form that `prefix_index` spells.
@@ -151,7 +152,7 @@ class Tokenizer:
 
     def _split_words(self, text: str) -> str:
         if self.source_lang == "zh":
-            return " ".join(jieba.cut(text))
+            return " ".join(_SPLITTER.cut(text))
         words: str = self._moses_in.tokenize(
             self._normalizer.normalize(text), return_str=True, aggressive_dash_splits=self._splits_dashes
         )
@@ -164,7 +165,7 @@ def keep_dictionary(folder: Path) -> None:
     Without this it keeps it among the system's temporary files, which a restarted machine or container no longer has.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    jieba.dt.tmp_dir = str(folder)
+    _SPLITTER.tmp_dir = str(folder)
 
 
 def _until_end(ids: Sequence[int]) -> list[int]:
