@@ -28,7 +28,7 @@ from tandem.core.fingerprint import compute_fingerprint
 from tandem.core.native import native_lock
 from tandem.core.settings import ROOT, Settings, load_settings
 from tandem.core.types import Item, Priority
-from tandem.csanmt.backend import make_kernels
+from tandem.csanmt.backend import make_kernels, make_product
 from tandem.csanmt.checkpoint import CHECKPOINT_PREFIX, is_official, load_config, load_model
 from tandem.csanmt.configuration import OFFICIAL_FILE
 from tandem.csanmt.convert import convert
@@ -298,15 +298,19 @@ def describe_plan(plan: MemoryPlan) -> str:
 def _measure_translator(
     model_dir: Path, device: torch.device, settings: Settings | None, precision: Precision
 ) -> float:
-    """Return the seconds of a few steps of a few sentences; with settings by the kernels, where they can compute."""
-    model, kernels = _place_translator(model_dir, precision, device, settings)
+    """Return the seconds of a product by the kernels, where they can compute, or of a few steps by torch."""
+    config = load_config(model_dir)
+    if settings is not None and device.type == "cpu":
+        multiply = make_product(config, precision, settings.cache_dir)
+        if multiply is not None:
+            return time_rounds(multiply, rounds=20)  # less than a millisecond each
+    model, _ = _place_translator(model_dir, precision, device)
     engine = TranslationEngine(
         model,
-        prefix_index=lambda: Tokenizer(model_dir, load_config(model_dir)).prefix_index,
+        prefix_index=lambda: Tokenizer(model_dir, config).prefix_index,
         options=DecodingOptions(),
         limits=EngineLimits(),
         precision=precision,
-        kernels=kernels,
     )
 
     def work() -> None:

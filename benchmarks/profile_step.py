@@ -1,83 +1,178 @@
-"""Question: where does the time of one decode step go? Run `python -m benchmarks.profile_step`."""
+"""Question: where does the time of one decode step go? Run `python -m benchmarks.profile_step`.
+
+The parts of a step are run by themselves, on one thread, on rows that a search has brought to a position.
+"""
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import torch
-from torch.profiler import ProfilerActivity, profile
+import numpy as np
 
-from benchmarks.forced import ForcedSearch
+from benchmarks.forced import Forced, forcing
 from benchmarks.harness import ROOT
 from benchmarks.made_up import BASE_SIZES, TWIN_TARGET_TOKENS, once, write_twin
-from benchmarks.ours import CPU, load_packed, precisions
+from benchmarks.ours import precisions
 from benchmarks.twin import random_sources
+from tandem.compiled.availability import prepare_kernels
+from tandem.core.settings import load_settings
 from tandem.core.types import Item
+from tandem.csanmt.checkpoint import load_model
 from tandem.csanmt.live import DecodingOptions
-from tandem.csanmt.modeling import CsanmtForConditionalGeneration
-from tandem.nn.precision import Precision, autocast
+from tandem.nn.precision import Precision
 
-_SKIPPED_STEPS = 5  # short targets, first use of every kernel
+prepare_kernels(load_settings().cache_dir)  # before numba decorates anything
+
+from tandem.compiled.functions import add_exponentials, largest, layer_norm  # noqa: E402
+from tandem.compiled.linear import Linear, kernel, linear, new_buffer  # noqa: E402
+from tandem.compiled.tile import PLAIN  # noqa: E402
+from tandem.csanmt.kernel_search import Kernels, KernelSearch  # noqa: E402
+from tandem.csanmt.kernels import decoder  # noqa: E402
+from tandem.csanmt.kernels.top import clear, find_maxima, find_top, new_maxima  # noqa: E402
+
+Array = Any
+_TIMES = 20
+
+
+@kernel
+def multiply_all(x: Array, count: int, layers: Linear, out: Array) -> None:
+    """Multiply rows by every one of some layers."""
+    for layer in range(layers.bias.shape[0]):
+        linear(x, count, layers, layer, out, PLAIN)
+
+
+@kernel
+def add_up(logits: Array, count: int, parts: int) -> np.float32:
+    """Find the maxima and the sums of exponentials of rows, `parts` times."""
+    maxima, total = new_maxima(logits.shape[1]), np.float32(0)
+    for _ in range(parts):
+        for m in range(count):
+            find_maxima(logits[m], maxima)
+            total += add_exponentials(logits[m], largest(maxima), np.float32(0), np.float32(0))[1]
+    return total
+
+
+@kernel
+def choose(logits: Array, count: int, parts: int, best: Array, places: Array) -> None:
+    """Find the candidates of rows, in `parts` parts."""
+    maxima = new_maxima(logits.shape[1])
+    for m in range(count):
+        clear(best[m], places[m])
+        find_maxima(logits[m], maxima)
+        for part in range(parts):
+            find_top(logits[m], maxima, part * logits.shape[1], best[m], places[m])
 
 
 def main() -> None:
-    """Print a step's time and its most expensive operators for each precision and size."""
+    """Print the parts of a step for each precision and size."""
     arguments = _parse_arguments()
-    torch.set_num_threads(arguments.threads)
     arguments.work_dir.mkdir(parents=True, exist_ok=True)
-    model_dir = once(arguments.work_dir / "twin-en2zh_base twin", lambda folder: write_twin(folder, BASE_SIZES))
+    model_dir = arguments.model or once(
+        arguments.work_dir / "twin-en2zh_base twin", lambda folder: write_twin(folder, BASE_SIZES)
+    )
+    model = load_model(model_dir)
     for precision in arguments.precisions:
-        model = load_packed(model_dir, precision)
-        for size in arguments.sizes:
-            print(f"\n{precision}, {size} sentences: {describe(model, precision, size, arguments.top)}", flush=True)
+        with forcing(Forced.ANCESTORS):
+            kernels = Kernels(model, precision, 64, 1)
+            for size in arguments.sizes:
+                search = kernels.build_search(DecodingOptions(), None)
+                items = [Item(tuple(ids)) for ids in random_sources(size, model.config.src_vocab_size)]
+                search.admit(items, [[] for _ in items])
+                for _ in range(arguments.position):
+                    search.step()
+                print(f"\n{precision}, {size} sentences at position {arguments.position}", flush=True)
+                for line in describe(search):
+                    print(line, flush=True)
 
 
-def describe(model: CsanmtForConditionalGeneration, precision: Precision, size: int, top: int) -> str:
-    """Return the median time of admission and of a step, and the operators of the steps by their own time.
-
-    Args:
-        model: Packed for `precision`.
-        precision: What it computes in.
-        size: Sentences that run together.
-        top: Operators to list.
-    """
-    admit_ms, steps_ms = time_search(model, precision, size)
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        time_search(model, precision, size)
-    table = profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=top, max_name_column_width=60)
-    usual_ms, fastest_ms = statistics.median(steps_ms), min(steps_ms)
-    return f"admission {admit_ms:.1f} ms, a step {usual_ms:.2f} ms (fastest {fastest_ms:.2f} ms)\n{table}"
+def describe(search: KernelSearch) -> Iterator[str]:
+    """Yield a line for each part: milliseconds a step, share of the step, GFLOP/s of products."""
+    whole_ms = None
+    for name, run, operations in list_parts(search):
+        elapsed_ms = time_ms(run)
+        whole_ms = whole_ms or elapsed_ms
+        speed = f"{operations / elapsed_ms / 1e6:8.0f} GFLOP/s" if operations else ""
+        yield f"  {name:24}{elapsed_ms:9.3f} ms{100 * elapsed_ms / whole_ms:7.1f} %{speed}"
 
 
-@torch.inference_mode()
-def time_search(model: CsanmtForConditionalGeneration, precision: Precision, size: int) -> tuple[float, list[float]]:
-    """Run a search to its end; return the milliseconds of admission and of every step that counts."""
-    config = model.config
-    options = DecodingOptions(config.beam_size, config.lp_rate, TWIN_TARGET_TOKENS)
-    search = ForcedSearch(model, options, CPU)
-    sources = random_sources(size, config.src_vocab_size)
-    with autocast(precision, CPU):
-        started_s = time.perf_counter()
-        items = [Item(tuple(ids)) for ids in sources]
-        search.join(items, model.encode(torch.tensor(sources)), [[] for _ in items])
-        marks_s = [time.perf_counter()]
-        while len(search):
-            search.step()
-            marks_s.append(time.perf_counter())
-    steps_ms = [(after - before) * 1000 for before, after in pairwise(marks_s)]
-    return (marks_s[0] - started_s) * 1000, steps_ms[_SKIPPED_STEPS:]
+def list_parts(search: KernelSearch) -> Iterator[tuple[str, Callable[[], object], float]]:
+    """Yield the step up to the candidates, then its parts, with the floating-point operations of products."""
+    view, model = search._view, search._weights
+    weights, state, rows = model.decoder, view.state, len(search)
+    layers, beam = weights.attention.norm.weight.shape[0], state.token.shape[1]
+    count, size = rows * beam, weights.embedding.shape[1]
+    random = np.random.default_rng(1)
+
+    def some(columns: int) -> Array:
+        buffer = new_buffer(count, columns)
+        buffer[:] = random.standard_normal(buffer.shape)
+        return buffer
+
+    def product(name: str, linears: Linear, inputs: int) -> tuple[str, Callable[[], object], float]:
+        outputs = linears.bias.shape[1]
+        x, out = some(inputs), some(outputs)
+        operations = 2.0 * count * inputs * linears.bias.size
+        return name, lambda: multiply_all(x, count, linears, out), operations
+
+    def attend(run: Callable[[int], object]) -> Callable[[], object]:
+        return lambda: [run(layer) for layer in range(layers)]
+
+    yield (
+        "step, to the candidates",
+        lambda: decoder.decode(weights, model.heads, model.eps, state, 0, rows, view.scored, False),
+        0,
+    )
+    x, mixed, qkv, inner = some(size), some(size), some(3 * size), weights.feed_forward.inner.bias.shape[1]
+    yield product("queries, keys, values", weights.attention.qkv, size)
+    yield product("self attention's output", weights.attention.output, size)
+    yield product("source queries", weights.cross_query, size)
+    yield product("source attention's output", weights.cross_output, size)
+    yield product("feed-forward, inner", weights.feed_forward.inner, size)
+    yield product("feed-forward, outer", weights.feed_forward.outer, inner)
+    yield product("vocabulary", weights.projection, size)
+    yield (
+        "self attention",
+        attend(lambda layer: decoder._attend_self(weights, state, layer, model.heads, 0, rows, qkv, mixed)),
+        0,
+    )
+    yield (
+        "source attention",
+        attend(lambda layer: decoder._attend_source(state, layer, model.heads, 0, rows, x, mixed)),
+        0,
+    )
+    norm = weights.norm
+    yield (
+        "normalisations",
+        lambda: [layer_norm(x, count, norm.weight[0], norm.bias[0], model.eps, mixed) for _ in range(3 * layers + 1)],
+        0,
+    )
+    parts, width = weights.projection.bias.shape
+    logits = some(width)
+    yield "sums of exponentials", lambda: add_up(logits, count, parts), 0
+    yield "candidates", lambda: choose(logits, count, parts, view.scored.best, view.scored.place), 0
+
+
+def time_ms(run: Callable[[], object]) -> float:
+    """Return the milliseconds of the fastest of some runs, after one that does not count."""
+    run()
+    elapsed_s = []
+    for _ in range(_TIMES):
+        start_s = time.perf_counter()
+        run()
+        elapsed_s.append(time.perf_counter() - start_s)
+    return min(elapsed_s) * 1000
 
 
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile_step", description=__doc__)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 8, 32], help="sentences that run together")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 32], help="sentences that run together")
     parser.add_argument("--precisions", type=Precision, nargs="+", default=precisions())
-    parser.add_argument("--top", type=int, default=15, help="operators to list")
+    parser.add_argument("--position", type=int, default=TWIN_TARGET_TOKENS // 2 + 2, help="target subwords so far")
+    parser.add_argument("--model", type=Path, help="a translation model (default: random weights of en2zh_base's size)")
     parser.add_argument("--work-dir", type=Path, default=ROOT / "build" / "bench")
     return parser.parse_args()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandem.compiled.availability import prepare_kernels
 from tandem.core.settings import load_settings
+from tandem.csanmt.configuration import CsanmtConfig
 from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.nn.precision import Precision
 
@@ -38,6 +40,28 @@ def make_kernels(
     if precision not in kernel_precisions():
         return None
     return Kernels(model, precision, source_positions, threads or count_cores())
+
+
+def make_product(config: CsanmtConfig, precision: Precision, cache_dir: Path) -> Callable[[], object] | None:
+    """Return what multiplies by a layer of a model's size, once for one sentence and once for many, on one thread.
+
+    What the kernels of two precisions take differs by their products, so this tells which is faster before any of the
+    other kernels is compiled, which takes much longer than the answer is worth.
+
+    Args:
+        config: The model's.
+        precision: What it would compute in.
+        cache_dir: Where what is compiled is kept.
+
+    Returns:
+        None where torch has to compute: in another precision, without numba.
+    """
+    if not prepare_kernels(cache_dir):
+        return None
+    from tandem.csanmt.kernel_search import kernel_precisions
+    from tandem.csanmt.kernels.product import Product
+
+    return Product(config, precision).run if precision in kernel_precisions() else None
 
 
 def count_cores() -> int:
