@@ -16,7 +16,7 @@ from flask import Flask
 
 from batch_scheduler import BatchPolicy, BatchScheduler, SchedulerEvent
 from cache import Cache, build_cache
-from tandem.core.device_lock import DeviceLock
+from tandem.core.device_lock import DeviceLock, DeviceShare
 from tandem.core.import_locks import make_import_locks_native
 from tandem.core.logs import set_up_logging
 from tandem.core.metrics import Metrics
@@ -62,6 +62,8 @@ _MAX_BODY_BYTES = 64 << 20
 _SWITCH_INTERVAL_S = (
     0.0005  # the engine asks for the interpreter after every operation: it must not wait 5 ms each time
 )
+# Its requests are many and short, and what they cost the event loop on a CPU slows the translator's steps down too.
+_EMBEDDER_COST = 1.5
 _BOOT_FAILED = 4  # gunicorn's status for "do not start another worker"
 
 
@@ -108,11 +110,12 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
     cache = build_cache(settings.redis_url, settings.memory_cache_bytes)
     device = models.embedder.device.type
 
-    schedule = partial(_start_scheduler, runtime, build_policy(settings, device), DeviceLock())
+    schedule, lock = partial(_start_scheduler, runtime, build_policy(settings, device)), DeviceLock()
     translators = {
-        translator.name: (translator, schedule(translator.engine, translator.name)) for translator in models.translators
+        translator.name: (translator, schedule(lock.share(), translator.engine, translator.name))
+        for translator in models.translators
     }
-    embedding = schedule(models.embedder.engine(), models.embedder_name)
+    embedding = schedule(lock.share(_EMBEDDER_COST), models.embedder.engine(), models.embedder_name)
     schedulers = {name: scheduler for name, (_, scheduler) in translators.items()} | {models.embedder_name: embedding}
     _add_gauges(runtime.metrics, schedulers, lambda: describe_memory_gb(device))
     return Services(
@@ -140,10 +143,10 @@ def build_services(settings: Settings, runtime: Runtime, on_stage: Callable[[str
 
 
 def _start_scheduler(
-    runtime: Runtime, policy: BatchPolicy, device_lock: DeviceLock, engine: Any, name: str
+    runtime: Runtime, policy: BatchPolicy, share: DeviceShare, engine: Any, name: str
 ) -> BatchScheduler[Any]:
     scheduler = BatchScheduler(
-        engine, policy, name=name, device_lock=device_lock, on_event=lambda event: _on_event(runtime, event)
+        engine, policy, name=name, device=share, on_event=lambda event: _on_event(runtime, event)
     )
     scheduler.start()
     return scheduler

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tandem.core.device_lock import DeviceLock
+from tandem.core.device_lock import DeviceLock, DeviceShare
 from tandem.core.errors import CancelledError, DeadlineError, NotReadyError
 from tandem.core.futures import Future
 from tandem.core.loops import Waker, current_loop, run_quietly
@@ -85,17 +85,17 @@ class BatchScheduler(Generic[ResultT]):
         policy: BatchPolicy,
         *,
         name: str,
-        device_lock: DeviceLock | None = None,
+        device: DeviceShare | None = None,
         clock: Clock = time.monotonic,
         on_event: Callable[[SchedulerEvent], object] | None = None,
     ) -> None:
         """Prepare it on the thread whose loop is to apply its events; `start` begins.
 
         Args:
-            engine: Its methods are called under `device_lock`, from one thread.
+            engine: Its methods are called under `device`, from one thread.
             policy: How to batch.
             name: For events.
-            device_lock: Shared with the other engines on the device; None for an engine with a device of its own.
+            device: The engine's share of a lock that all engines on the device have; None for a device of its own.
             clock: Seconds, monotonic; the clock of every item's `deadline_s`.
             on_event: Told of events after each turn, on the loop's side.
         """
@@ -105,7 +105,7 @@ class BatchScheduler(Generic[ResultT]):
         self._loop = current_loop()
         self._events: list[SchedulerEvent] = []
         self._room: WaitingRoom[ResultT] = WaitingRoom(policy.max_queue, policy.bulk_places)
-        self._runner = Runner(engine, policy, self._room, device_lock or DeviceLock(), clock, self._tell)
+        self._runner = Runner(engine, policy, self._room, device or DeviceLock().share(), clock, self._tell)
         self._thread = NativeThread(self._run)
         self._is_closed = False
         self._heartbeat_s = clock()

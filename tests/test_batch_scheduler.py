@@ -950,7 +950,7 @@ def test_a_change_between_two_looks_at_the_room_is_not_slept_through():
 def test_the_device_lock_is_held_for_every_admission_and_step_and_free_between():
     lock = DeviceLock()
     engine = FakeEngine(steps=3, lock=lock)
-    scheduler = BatchScheduler(engine, BatchPolicy(), name="test", device_lock=lock, clock=FakeClock())
+    scheduler = BatchScheduler(engine, BatchPolicy(), name="test", device=lock.share(), clock=FakeClock())
     scheduler.submit_many(items(3))
     while scheduler.turn():
         assert not lock.is_held
@@ -960,8 +960,8 @@ def test_the_device_lock_is_held_for_every_admission_and_step_and_free_between()
 def test_an_engine_that_is_never_idle_does_not_starve_the_other_on_its_device():
     lock = DeviceLock()
     translator = FakeEngine(steps=lambda i: 10**9)
-    busy = BatchScheduler(translator, BatchPolicy(), name="busy", device_lock=lock)
-    other = BatchScheduler(FakeEngine(), BatchPolicy(), name="other", device_lock=lock)
+    busy = BatchScheduler(translator, BatchPolicy(), name="busy", device=lock.share())
+    other = BatchScheduler(FakeEngine(), BatchPolicy(), name="other", device=lock.share())
     busy.submit(item(1))
     for scheduler in (busy, other):
         scheduler.start()

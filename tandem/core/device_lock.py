@@ -41,9 +41,13 @@ class DeviceLock:
         """Engines that wait for it."""
         return len(self._waiting)
 
-    def share(self) -> DeviceShare:
-        """Return the lock of one engine, which one thread at a time uses."""
-        return DeviceShare(self)
+    def share(self, cost: float = 1.0) -> DeviceShare:
+        """Return the lock of one engine, which one thread at a time uses.
+
+        Args:
+            cost: What a second of it counts; an engine of cost 2 gets half as much as one of cost 1.
+        """
+        return DeviceShare(self, cost)
 
     def acquire(self, share: DeviceShare) -> None:
         """Block this operating-system thread until it is the engine's turn."""
@@ -67,7 +71,7 @@ class DeviceLock:
             if self._holder is not share:
                 raise RuntimeError("release of a device lock that this engine does not hold")
             now_s = self._clock()
-            share.used_s += now_s - share.since_s
+            share.used_s += (now_s - share.since_s) * share.cost
             self._most_used_s = max(self._most_used_s, share.used_s)
             self._holder, self._last, self._grace_until_s = None, share, now_s + _GRACE_S
             self._changed.notify_all()
@@ -84,12 +88,14 @@ class DeviceShare:
     """One engine's side of a device lock: `with share:` around every call of the engine.
 
     Attributes:
-        used_s: Time on the device, in seconds, as far as it is not forgiven.
+        cost: What a second counts.
+        used_s: Time on the device, in seconds times cost, as far as it is not forgiven.
         since_s: When it was acquired last, on the lock's clock.
     """
 
-    def __init__(self, lock: DeviceLock) -> None:
+    def __init__(self, lock: DeviceLock, cost: float) -> None:
         """Begin without any use."""
+        self.cost = cost
         self.used_s = 0.0
         self.since_s = 0.0
         self._lock = lock

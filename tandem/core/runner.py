@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from tandem.core.device_lock import DeviceLock
+from tandem.core.device_lock import DeviceShare
 from tandem.core.errors import CancelledError, DeadlineError, EngineError, TandemError
 from tandem.core.planning import BatchPolicy, BulkPace, Gathering, TokenCeiling, padded_tokens, plan_batch
 from tandem.core.queueing import Outcome, Ticket, WaitingRoom
@@ -105,7 +105,7 @@ class Runner(Generic[ResultT]):
         engine: Engine[ResultT],
         policy: BatchPolicy,
         room: WaitingRoom[ResultT],
-        device_lock: DeviceLock,
+        device: DeviceShare,
         clock: Clock,
         tell: Callable[..., None],
     ) -> None:
@@ -115,7 +115,7 @@ class Runner(Generic[ResultT]):
         self.tally: Counter[str] = Counter()
         self.queue_ms = 0.0
         self._engine, self._policy, self._room = engine, policy, room
-        self._device, self._clock, self._tell = device_lock.share(), clock, tell
+        self._device, self._clock, self._tell = device, clock, tell
         # Groups under suspicion after a failure: each runs with nobody else, in halves of itself when it fails again.
         self._suspects: deque[list[Ticket[ResultT]]] = deque()
         self._plans_without_bulk = 0

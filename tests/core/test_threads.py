@@ -151,6 +151,16 @@ def test_an_engine_of_short_steps_gets_as_much_of_the_device_as_one_of_long_ones
     assert 0.5 < short.used_s / long.used_s < 2.0, (short.used_s, long.used_s)  # by turns it would be 0.07
 
 
+def test_an_engine_of_a_higher_cost_gets_less_of_the_device():
+    clock = FakeClock()
+    lock = DeviceLock(clock)
+    cheap, dear = lock.share(), lock.share(2.0)
+    for share in (cheap, dear):
+        with share:
+            clock.advance(0.01)
+    assert (cheap.used_s, dear.used_s) == (pytest.approx(0.01), pytest.approx(0.02))
+
+
 def test_an_engine_that_was_idle_is_next_but_does_not_lock_the_other_out():
     clock = FakeClock()
     lock = DeviceLock(clock)

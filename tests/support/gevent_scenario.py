@@ -58,7 +58,7 @@ class Ticker:
 
 def scheduler_with(engine: FakeEngine, **policy: int) -> batch_scheduler.BatchScheduler:
     scheduler = batch_scheduler.BatchScheduler(
-        engine, batch_scheduler.BatchPolicy(**policy), name="test", device_lock=DeviceLock(), on_event=on_event
+        engine, batch_scheduler.BatchPolicy(**policy), name="test", device=DeviceLock().share(), on_event=on_event
     )
     scheduler.start()
     return scheduler
