@@ -6,8 +6,8 @@ The parts of a step are run by themselves, on one thread, on rows that a search 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tandem.core.settings import load_settings
 from tandem.core.types import Item
 from tandem.csanmt.checkpoint import load_model
 from tandem.csanmt.live import DecodingOptions
+from tandem.nn.device import time_rounds
 from tandem.nn.precision import Precision
 
 prepare_kernels(load_settings().cache_dir)  # before numba decorates anything
@@ -33,8 +34,10 @@ from tandem.compiled.tile import PLAIN  # noqa: E402
 from tandem.csanmt.kernel_search import Kernels, KernelSearch  # noqa: E402
 from tandem.csanmt.kernels import decoder  # noqa: E402
 from tandem.csanmt.kernels.top import clear, find_maxima, find_top, new_maxima  # noqa: E402
+from tandem.csanmt.kernels.weights import Decoder  # noqa: E402
 
 Array = Any
+Part = tuple[str, Callable[[], object], float]  # what it is, does it, floating-point operations of a product
 _TIMES = 20
 
 
@@ -93,78 +96,69 @@ def describe(search: KernelSearch) -> Iterator[str]:
     """Yield a line for each part: milliseconds a step, share of the step, GFLOP/s of products."""
     whole_ms = None
     for name, run, operations in list_parts(search):
-        elapsed_ms = time_ms(run)
+        elapsed_ms = time_rounds(run, _TIMES) * 1000
         whole_ms = whole_ms or elapsed_ms
         speed = f"{operations / elapsed_ms / 1e6:8.0f} GFLOP/s" if operations else ""
         yield f"  {name:24}{elapsed_ms:9.3f} ms{100 * elapsed_ms / whole_ms:7.1f} %{speed}"
 
 
-def list_parts(search: KernelSearch) -> Iterator[tuple[str, Callable[[], object], float]]:
-    """Yield the step up to the candidates, then its parts, with the floating-point operations of products."""
+def list_parts(search: KernelSearch) -> Iterator[Part]:
+    """Yield the step up to the candidates, then its parts."""
     view, model = search._view, search._weights
-    weights, state, rows = model.decoder, view.state, len(search)
-    layers, beam = weights.attention.norm.weight.shape[0], state.token.shape[1]
-    count, size = rows * beam, weights.embedding.shape[1]
-    random = np.random.default_rng(1)
+    arguments = (model.decoder, model.heads, model.eps, view.state, 0, len(search), view.scored, False)
+    yield "step, to the candidates", lambda: decoder.decode(*arguments), 0
+    count = len(search) * view.state.token.shape[1]
+    yield from _list_products(model.decoder, count)
+    yield from _list_others(search, count)
 
-    def some(columns: int) -> Array:
-        buffer = new_buffer(count, columns)
-        buffer[:] = random.standard_normal(buffer.shape)
-        return buffer
 
-    def product(name: str, linears: Linear, inputs: int) -> tuple[str, Callable[[], object], float]:
-        outputs = linears.bias.shape[1]
-        x, out = some(inputs), some(outputs)
-        operations = 2.0 * count * inputs * linears.bias.size
-        return name, lambda: multiply_all(x, count, linears, out), operations
+def _list_products(weights: Decoder, count: int) -> Iterator[Part]:
+    size, inner = weights.embedding.shape[1], weights.feed_forward.inner.bias.shape[1]
+    for name, linears, inputs in (
+        ("queries, keys, values", weights.attention.qkv, size),
+        ("self attention's output", weights.attention.output, size),
+        ("source queries", weights.cross_query, size),
+        ("source attention's output", weights.cross_output, size),
+        ("feed-forward, inner", weights.feed_forward.inner, size),
+        ("feed-forward, outer", weights.feed_forward.outer, inner),
+        ("vocabulary", weights.projection, size),
+    ):
+        arguments = _some(count, inputs), count, linears, _some(count, linears.bias.shape[1])
+        yield name, partial(multiply_all, *arguments), 2.0 * count * inputs * linears.bias.size
 
-    def attend(run: Callable[[int], object]) -> Callable[[], object]:
-        return lambda: [run(layer) for layer in range(layers)]
 
-    yield (
-        "step, to the candidates",
-        lambda: decoder.decode(weights, model.heads, model.eps, state, 0, rows, view.scored, False),
-        0,
-    )
-    x, mixed, qkv, inner = some(size), some(size), some(3 * size), weights.feed_forward.inner.bias.shape[1]
-    yield product("queries, keys, values", weights.attention.qkv, size)
-    yield product("self attention's output", weights.attention.output, size)
-    yield product("source queries", weights.cross_query, size)
-    yield product("source attention's output", weights.cross_output, size)
-    yield product("feed-forward, inner", weights.feed_forward.inner, size)
-    yield product("feed-forward, outer", weights.feed_forward.outer, inner)
-    yield product("vocabulary", weights.projection, size)
-    yield (
-        "self attention",
-        attend(lambda layer: decoder._attend_self(weights, state, layer, model.heads, 0, rows, qkv, mixed)),
-        0,
-    )
-    yield (
-        "source attention",
-        attend(lambda layer: decoder._attend_source(state, layer, model.heads, 0, rows, x, mixed)),
-        0,
-    )
-    norm = weights.norm
-    yield (
-        "normalisations",
-        lambda: [layer_norm(x, count, norm.weight[0], norm.bias[0], model.eps, mixed) for _ in range(3 * layers + 1)],
-        0,
-    )
+def _list_others(search: KernelSearch, count: int) -> Iterator[Part]:
+    view, model, rows = search._view, search._weights, len(search)
+    weights, state, heads = model.decoder, view.state, model.heads
+    layers, size = weights.attention.norm.weight.shape[0], weights.embedding.shape[1]
+    x, mixed, qkv = (_some(count, columns) for columns in (size, size, 3 * size))
+
+    def attend_self() -> None:
+        for layer in range(layers):
+            decoder._attend_self(weights, state, layer, heads, 0, rows, qkv, mixed)
+
+    def attend_source() -> None:
+        for layer in range(layers):
+            decoder._attend_source(state, layer, heads, 0, rows, x, mixed)
+
+    def normalise() -> None:
+        for _ in range(3 * layers + 1):
+            layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], model.eps, mixed)
+
     parts, width = weights.projection.bias.shape
-    logits = some(width)
-    yield "sums of exponentials", lambda: add_up(logits, count, parts), 0
-    yield "candidates", lambda: choose(logits, count, parts, view.scored.best, view.scored.place), 0
+    logits = _some(count, width)
+    yield "self attention", attend_self, 0
+    yield "source attention", attend_source, 0
+    yield "normalisations", normalise, 0
+    yield "sums of exponentials", partial(add_up, logits, count, parts), 0
+    yield "candidates", partial(choose, logits, count, parts, view.scored.best, view.scored.place), 0
 
 
-def time_ms(run: Callable[[], object]) -> float:
-    """Return the milliseconds of the fastest of some runs, after one that does not count."""
-    run()
-    elapsed_s = []
-    for _ in range(_TIMES):
-        start_s = time.perf_counter()
-        run()
-        elapsed_s.append(time.perf_counter() - start_s)
-    return min(elapsed_s) * 1000
+def _some(count: int, columns: int) -> Array:
+    """Return made-up rows with room for whole tiles, float32 [at least `count`, columns]."""
+    buffer = new_buffer(count, columns)
+    buffer[:] = np.random.default_rng(1).standard_normal(buffer.shape)
+    return buffer
 
 
 def _parse_arguments() -> argparse.Namespace:
