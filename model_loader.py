@@ -1,4 +1,4 @@
-"""The two singletons: resolve, fetch, convert, load, place, warm up; once per process, behind a lock.
+"""The two singletons: load, measure, place, warm up; once per process, behind a lock.
 
 `python model_loader.py prepare` does everything that takes long before a server starts: downloads and conversions, with
 progress bars, and the measurements of `PRECISION=auto`.
@@ -9,10 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,18 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
-from filelock import FileLock
 
 import tandem
-from tandem.core.errors import ModelError, SettingsError, TandemError
+from tandem.core.errors import SettingsError, TandemError
 from tandem.core.fingerprint import compute_fingerprint
 from tandem.core.native import native_lock
-from tandem.core.settings import ROOT, Settings, load_settings
+from tandem.core.settings import Settings, load_settings
 from tandem.core.types import Item, Priority
 from tandem.csanmt.backend import make_kernels, make_product
-from tandem.csanmt.checkpoint import CHECKPOINT_PREFIX, is_official, load_config, load_model
-from tandem.csanmt.configuration import OFFICIAL_FILE
-from tandem.csanmt.convert import convert
+from tandem.csanmt.checkpoint import load_config, load_model
 from tandem.csanmt.engine import EngineLimits, TranslationEngine
 from tandem.csanmt.graphs import CudaRecorder
 from tandem.csanmt.live import DecodingOptions
@@ -40,6 +34,14 @@ from tandem.csanmt.modeling import CsanmtForConditionalGeneration
 from tandem.csanmt.packing import pack_model
 from tandem.csanmt.tokenizer import Tokenizer, keep_dictionary
 from tandem.gte.embedder import Embedder, load_embedder
+from tandem.model_files import (
+    DEMO_EMBEDDER,
+    DEMO_TRANSLATORS,
+    embedder_name,
+    prepare_translator,
+    resolve_model,
+    translator_names,
+)
 from tandem.nn.device import choose_device, choose_precision, choose_threads, place, time_rounds
 from tandem.nn.precision import Precision
 
@@ -47,10 +49,6 @@ if TYPE_CHECKING:
     from tandem.csanmt.kernel_search import Kernels
 
 LOGGER = logging.getLogger("tandem.models")
-DEMO = "demo"
-DEMO_TRANSLATORS = ("demo-zh2en", "demo-en2zh")
-DEMO_EMBEDDER = "demo-gte"
-_MODELSCOPE_OWNERS = ("iic", "damo", "modelscope")
 _MEASURED_ITEMS, _MEASURED_TOKENS, _MEASURED_STEPS = 8, 20, 12
 _WARM_UP_STEPS = 3
 _NOTES = "measured.json"  # in the cache folder: what was measured on this machine
@@ -133,90 +131,6 @@ _MODELS: Singleton[LoadedModels] = Singleton()
 def get_models(settings: Settings, on_stage: Stage = lambda _: None) -> LoadedModels:
     """Return what this process serves, loading it at the first call; see `load_models`."""
     return _MODELS.get(lambda: load_models(settings, on_stage))
-
-
-# -- where models come from ------------------------------------------------------------------------------------------
-
-
-def resolve_model(name: str, cache_dir: Path) -> Path:
-    """Return the directory of a model, downloading it if need be.
-
-    Args:
-        name: A directory, a demo model's name, or a hub id: `iic/…` from ModelScope, any other `org/name` from Hugging
-            Face.
-        cache_dir: Where downloads go; an interrupted one is taken up again.
-
-    Raises:
-        ModelError: There is no such model, or the download failed.
-    """
-    if name in (*DEMO_TRANSLATORS, DEMO_EMBEDDER):
-        return ROOT / "models" / name
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return path
-    if name.startswith((".", "/", "~")) or name.count("/") != 1:
-        raise ModelError(f"{name} is neither a directory nor a hub id such as iic/nlp_csanmt_translation_zh2en")
-    owner = name.split("/", 1)[0]
-    fetch = _fetch_modelscope if owner in _MODELSCOPE_OWNERS else _fetch_hugging_face
-    LOGGER.info("fetching %s", name)
-    try:
-        return Path(fetch(name, cache_dir / "hub", is_offline=False))
-    except Exception as error:
-        try:  # downloaded before, and the hub cannot be reached now
-            return Path(fetch(name, cache_dir / "hub", is_offline=True))
-        except Exception:
-            raise ModelError(f"{name} could not be downloaded: {error}") from error
-
-
-def _fetch_modelscope(name: str, folder: Path, *, is_offline: bool) -> str:
-    from modelscope.hub.snapshot_download import snapshot_download  # slow to import, and rarely needed
-
-    return str(snapshot_download(name, cache_dir=str(folder), local_files_only=is_offline))
-
-
-def _fetch_hugging_face(name: str, folder: Path, *, is_offline: bool) -> str:
-    from huggingface_hub import snapshot_download
-
-    unwanted = ["*.onnx", "onnx/*", "*.h5", "*.msgpack", "*.ot", "openvino/*"]
-    found = snapshot_download(name, cache_dir=folder, ignore_patterns=unwanted, local_files_only=is_offline)
-    return str(found)
-
-
-def translator_names(setting: str) -> list[str]:
-    """Return the models that a `TRANSLATION_MODEL` setting names, in order."""
-    names = [name.strip() for name in setting.split(",") if name.strip()]
-    return [part for name in names for part in (DEMO_TRANSLATORS if name == DEMO else (name,))]
-
-
-def prepare_translator(name: str, settings: Settings, device: torch.device, *, progress: bool = False) -> Path:
-    """Return a converted directory of a translation model, making it first if need be.
-
-    The result lies in the cache folder, under a name made of the model, the weights' type and the source files' sizes
-    and times. It is written under a temporary name and renamed; a second process waits for the first.
-
-    Raises:
-        ModelError: The model is missing, broken, or not a CSANMT model.
-    """
-    source = resolve_model(name, settings.cache_dir)
-    if not is_official(source):
-        return source
-    dtype = torch.float16 if device.type == "cuda" else torch.float32
-    files = [source / OFFICIAL_FILE, *source.glob(f"{CHECKPOINT_PREFIX}.*")]
-    state = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in sorted(files)]
-    mark = compute_fingerprint(source, [], str(dtype), tandem.__version__, *state)[:12]
-    label = re.sub(r"[^\w.-]+", "--", name.strip("./~"))[-80:]
-    target = settings.cache_dir / "converted" / f"{label}-{str(dtype).removeprefix('torch.')}-{mark}"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{target}.lock"):
-        if not target.is_dir():
-            unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-            try:
-                convert(source, unfinished, dtype, progress=progress)
-                unfinished.chmod(0o755)
-                unfinished.rename(target)
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
-    return target
 
 
 # -- loading ---------------------------------------------------------------------------------------------------------
@@ -341,7 +255,7 @@ def load_embedding_model(name: str, settings: Settings, device: torch.device) ->
         ModelError: The model is missing or broken.
         SettingsError: The device cannot compute in the precision asked for.
     """
-    model_dir = resolve_model(DEMO_EMBEDDER if name == DEMO else name, settings.cache_dir)
+    model_dir = resolve_model(embedder_name(name), settings.cache_dir)
 
     def measure(precision: Precision) -> float:
         embedder = load_embedder(model_dir, precision, device)
@@ -389,10 +303,8 @@ def load_models(settings: Settings, on_stage: Stage = lambda _: None) -> LoadedM
     embedder = load_embedding_model(settings.embedding_model, settings, device)
     LOGGER.info("%s: %d dimensions, %s", settings.embedding_model, embedder.dimension, embedder.precision)
     LOGGER.info("models loaded; %s", describe_memory(device))
-    is_demo = settings.embedding_model == DEMO
-    return LoadedModels(
-        tuple(translators.values()), embedder, DEMO_EMBEDDER if is_demo else settings.embedding_model, is_demo
-    )
+    name = embedder_name(settings.embedding_model)
+    return LoadedModels(tuple(translators.values()), embedder, name, name == DEMO_EMBEDDER)
 
 
 def _choose_threads(settings: Settings, device: torch.device) -> int:
@@ -442,8 +354,7 @@ def prepare(settings: Settings) -> None:
     device = choose_device(settings.device)
     for name in translator_names(settings.translation_model):
         prepare_translator(name, settings, device, progress=True)
-    name = settings.embedding_model
-    resolve_model(DEMO_EMBEDDER if name == DEMO else name, settings.cache_dir)
+    resolve_model(embedder_name(settings.embedding_model), settings.cache_dir)
 
 
 def main(arguments: list[str]) -> None:

@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 LEVELS = [
     {"app"},
     {"tandem.web", "model_loader", "tandem.cli", "tandem.commands"},
-    {"tandem.services"},
+    {"tandem.services", "tandem.model_files"},
     {"tandem.documents"},
     {"tandem.text", "tandem.csanmt", "tandem.gte", "cache", "batch_scheduler"},
     {"tandem.compiled"},
@@ -24,7 +24,7 @@ LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names}
 # Modules on the second level that may use a neighbour: the commands are small applications of their own.
 NEIGHBOURS = {("tandem.cli", "tandem.commands"), ("tandem.commands", "model_loader"), ("tandem.commands", "app")}
 AT_HOME = {
-    "torch": {"tandem.nn", "tandem.csanmt", "tandem.gte", "model_loader"},
+    "torch": {"tandem.nn", "tandem.csanmt", "tandem.gte", "tandem.model_files", "model_loader"},
     "transformers": {"tandem.csanmt", "tandem.gte"},
     "flask": {"tandem.web", "app"},
     "redis": {"cache"},

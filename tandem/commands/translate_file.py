@@ -79,7 +79,8 @@ def load_translation(settings: Settings) -> Iterator[TranslationService]:
     from app import build_policy, build_translation_model  # slow, as all that imports torch
     from batch_scheduler import BatchScheduler
     from cache import build_cache
-    from model_loader import load_translator, translator_names
+    from model_loader import load_translator
+    from tandem.model_files import translator_names
     from tandem.nn.device import choose_device
 
     device = choose_device(settings.device)
