@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from tandem.nn.precision import Precision
 
-_LEVELS_UNSIGNED = 127  # activations are stored as 128 + [-127, 127]
-_LEVELS_WITHOUT_VNNI = 63  # 8-bit pairs are summed in 16 bits there, which must not saturate
+# Activations are stored unsigned, around a middle. Without VNNI two products of 8 bits are summed in 16, which holds no
+# more than twice 127 * 127.
+_MIDDLE = 128 if torch.cpu._is_vnni_supported() else 64
 
 
 def pack_linears(model: nn.Module, precision: Precision, device: torch.device) -> None:
@@ -33,11 +34,19 @@ def pack_linears(model: nn.Module, precision: Precision, device: torch.device) -
 
 
 def _pack(linear: nn.Linear, precision: Precision, device: torch.device) -> nn.Module:
-    if device.type != "cpu" or precision is Precision.FLOAT16 or not torch.backends.mkldnn.is_available():
+    if device.type != "cpu" or precision not in _onednn_precisions():
         return linear.to(precision.dtype)
     if precision is Precision.INT8:
         return Int8Linear(linear)
     return OneDnnLinear(linear, precision.dtype)
+
+
+def _onednn_precisions() -> frozenset[Precision]:
+    """Return what oneDNN packs weights for here; bfloat16 needs AVX-512, without which torch computes it slowly."""
+    if not torch.backends.mkldnn.is_available():
+        return frozenset()
+    half = {Precision.BFLOAT16} if torch.ops.mkldnn._is_mkldnn_bf16_supported() else set()
+    return frozenset({Precision.FLOAT32, Precision.INT8, *half})
 
 
 class OneDnnLinear(nn.Module):
@@ -77,7 +86,6 @@ class Int8Linear(nn.Module):
         scale = weight.abs().amax(1).clamp_min(1e-12) / 127
         quantised = (weight / scale[:, None]).round_().to(torch.int8)
         self.out_features = linear.out_features
-        self.levels = _LEVELS_UNSIGNED if torch.cpu._is_vnni_supported() else _LEVELS_WITHOUT_VNNI
         self.weight_scale = scale
         self.weight_zeros = torch.zeros(linear.out_features, dtype=torch.int64)
         self.weight = torch.ops.onednn.qlinear_prepack(quantised, None)
@@ -86,10 +94,10 @@ class Int8Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return x @ weight.T + bias, [..., in] -> [..., out] in float32."""
         rows = x.reshape(-1, x.shape[-1]).float()
-        scale = rows.abs().amax(1, keepdim=True).clamp_min_(1e-12) / self.levels
-        quantised = (rows / scale).round_().add_(128).to(torch.uint8)
+        scale = rows.abs().amax(1, keepdim=True).clamp_min_(1e-12) / (_MIDDLE - 1)
+        quantised = (rows / scale).round_().add_(_MIDDLE).to(torch.uint8)
         out: Tensor = torch.ops.onednn.qlinear_pointwise(
-            quantised, 1.0, 128, self.weight, self.weight_scale, self.weight_zeros,
+            quantised, 1.0, _MIDDLE, self.weight, self.weight_scale, self.weight_zeros,
             None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
         out *= scale
