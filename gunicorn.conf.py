@@ -10,7 +10,7 @@ openmp.set_defaults()
 _settings = load_settings()
 
 bind = f"{_settings.host}:{_settings.port}"
-worker_class = "gevent"
+worker_class = "tandem.web.worker.Worker"  # gevent
 workers = 1  # a worker holds both models; more GPUs or hosts are more instances behind a balancer
 worker_connections = 2000
 timeout = 120  # a worker whose loop stands still for so long is killed

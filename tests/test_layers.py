@@ -28,7 +28,7 @@ AT_HOME = {
     "transformers": {"tandem.csanmt", "tandem.gte"},
     "flask": {"tandem.web", "app"},
     "redis": {"cache"},
-    "gevent": {"tandem.core.loops", "tandem.core.threads", "tandem.core.import_locks"},
+    "gevent": {"tandem.core.loops", "tandem.core.threads", "tandem.core.import_locks", "tandem.web.worker"},
     "jieba": {"tandem.csanmt"},
     "numba": {"tandem.compiled"},
     "llvmlite": {"tandem.compiled"},

@@ -112,6 +112,19 @@ def test_sigterm_under_load_answers_everything_that_was_accepted() -> None:
         assert len(answered) == len(load.statuses)
 
 
+def test_an_idle_connection_does_not_delay_the_end() -> None:
+    with run_server() as server:
+        host, port = server.url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port))
+        connection.request("GET", "/health")
+        assert connection.getresponse().read()
+        started_s = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(40) == 0
+        assert time.monotonic() - started_s < 10
+        connection.close()
+
+
 def test_while_models_load_the_socket_answers_and_says_so() -> None:
     with run_server(ready=False) as server:
         limit_s = time.monotonic() + 60
