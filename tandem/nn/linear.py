@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from tandem.nn.precision import Precision
 
-# Activations are stored unsigned, around a middle. Without VNNI two products of 8 bits are summed in 16, which holds no
-# more than twice 127 * 127.
-_MIDDLE = 128 if torch.cpu._is_vnni_supported() else 64
+_MIDDLE = 128  # activations are stored as 128 + [-127, 127]
+# Without VNNI two products are summed in 16 bits, which hold no more than twice 255 * 64. Weights bear coarser steps
+# better than activations do, whose largest in a row is far from the others.
+_WEIGHT_LEVELS = 127 if torch.cpu._is_vnni_supported() else 64
 
 
 def pack_linears(model: nn.Module, precision: Precision, device: torch.device) -> None:
@@ -83,7 +84,7 @@ class Int8Linear(nn.Module):
         """Quantise the weight symmetrically, one scale an output feature."""
         super().__init__()
         weight = linear.weight.detach().float()
-        scale = weight.abs().amax(1).clamp_min(1e-12) / 127
+        scale = weight.abs().amax(1).clamp_min(1e-12) / _WEIGHT_LEVELS
         quantised = (weight / scale[:, None]).round_().to(torch.int8)
         self.out_features = linear.out_features
         self.weight_scale = scale
