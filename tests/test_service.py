@@ -247,26 +247,21 @@ def test_the_log_of_the_start_says_device_precision_and_memory(server: Server) -
     assert any("memory: " in message for message in messages)
 
 
-def test_start_sh_serves_from_a_fresh_folder(tmp_path: Path) -> None:
+def test_start_sh_serves_from_a_fresh_folder_where_nothing_is_compiled_yet(tmp_path: Path) -> None:
     """A fresh clone whose environment is this one: everything but the installation itself."""
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
     (clone / ".venv").symlink_to(Path(sys.prefix))
     port = free_port()
-    environment = {**os.environ, "PORT": str(port), "PRECISION": "float32"}
+    environment = {**os.environ, "PORT": str(port), "PRECISION": "float32", "THREADS": "2"}
     process = subprocess.Popen(["./start.sh"], cwd=clone, env=environment, stderr=subprocess.DEVNULL)
     server = Server(f"http://127.0.0.1:{port}", process, tmp_path / "log")
     (tmp_path / "log").touch()
     try:
         server.wait_until_ready()
-        assert server.ask("/translate", {"text": "你好"})[0] == 200
+        assert server.ask("/translate", {"text": ["保存所有文件。", "关闭窗口。"]})[0] == 200
         assert (clone / "cache" / "converted").is_dir()
+        assert list((clone / "cache" / "kernels").rglob("*.nbc")) != []
     finally:
         process.terminate()
         process.wait(30)
-
-
-def test_a_first_start_with_nothing_compiled_yet_becomes_ready(tmp_path: Path) -> None:
-    with run_server(CACHE_DIR=str(tmp_path), THREADS="2") as server:
-        assert server.ask("/translate", {"text": ["保存所有文件。", "关闭窗口。"]})[0] == 200
-        assert list((tmp_path / "kernels").rglob("*.nbc")) != []

@@ -6,9 +6,11 @@ import io
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 import sacrebleu
+import torch
 
 from tandem.core.types import Finished, Hypothesis, Item, Priority
 from tandem.csanmt.kernel_search import kernel_precisions
@@ -20,6 +22,14 @@ from tests.csanmt.support import DEMOS, best, demo
 ENOUGH = 497  # of 500
 
 pytestmark = pytest.mark.usefixtures("backend")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _two_threads() -> Iterator[None]:
+    """Let torch use the second core: nothing else runs beside these, the longest tests of all."""
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
 
 
 def texts(name: str, items: list[Item], precision: Precision = Precision.FLOAT32) -> list[str]:
