@@ -50,16 +50,19 @@ class ForcedSearch(EndlessSearch):
 class EndlessKernelSearch(KernelSearch):
     """The same by compiled kernels."""
 
-    def _decode(self, first: int, last: int, *, keep_logits: bool = False) -> None:
+    def _search(self, first: int, last: int, positions: int, part: int) -> None:
         self._weights.decoder.projection.bias[0, EOS_ID] = -math.inf
-        super()._decode(first, last, keep_logits=keep_logits)
+        super()._search(first, last, positions, part)
 
 
 class ForcedKernelSearch(EndlessKernelSearch):
     """The same by compiled kernels."""
 
-    def _choose(self, first: int, last: int) -> None:
-        super()._choose(first, last)
+    def _ahead(self) -> int:
+        return 1
+
+    def _search(self, first: int, last: int, positions: int, part: int) -> None:
+        super()._search(first, last, positions, part)
         ancestry, beam = self._view.state.ancestry, self.options.beam_size
         for row in range(first, last):
             ancestry[row] = ancestry[row, np.random.randint(beam, size=beam)]

@@ -105,7 +105,7 @@ def describe(search: KernelSearch) -> Iterator[str]:
 def list_parts(search: KernelSearch) -> Iterator[Part]:
     """Yield the step up to the candidates, then its parts."""
     view, model = search._view, search._weights
-    arguments = (model.decoder, model.heads, model.eps, view.state, 0, len(search), view.scored, False)
+    arguments = (model.decoder, model.heads, model.eps, view.state, np.arange(len(search)), view.scored, False)
     yield "step, to the candidates", lambda: decoder.decode(*arguments), 0
     count = len(search) * view.state.token.shape[1]
     yield from _list_products(model.decoder, count)
@@ -128,18 +128,18 @@ def _list_products(weights: Decoder, count: int) -> Iterator[Part]:
 
 
 def _list_others(search: KernelSearch, count: int) -> Iterator[Part]:
-    view, model, rows = search._view, search._weights, len(search)
+    view, model, rows = search._view, search._weights, np.arange(len(search))
     weights, state, heads = model.decoder, view.state, model.heads
     layers, size = weights.attention.norm.weight.shape[0], weights.embedding.shape[1]
     x, mixed, qkv = (_some(count, columns) for columns in (size, size, 3 * size))
 
     def attend_self() -> None:
         for layer in range(layers):
-            decoder._attend_self(weights, state, layer, heads, 0, rows, qkv, mixed)
+            decoder._attend_self(weights, state, layer, heads, rows, qkv, mixed)
 
     def attend_source() -> None:
         for layer in range(layers):
-            decoder._attend_source(state, layer, heads, 0, rows, x, mixed)
+            decoder._attend_source(state, layer, heads, rows, x, mixed)
 
     def normalise() -> None:
         for _ in range(3 * layers + 1):

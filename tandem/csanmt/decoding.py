@@ -124,15 +124,15 @@ class Search(LiveRows):
         self._count = torch.zeros((), dtype=torch.int64, device=self._device)
         self._outcome = torch.zeros(len(self._rows["position"]), dtype=torch.int64, device=self._device)
 
-    def _advance_rows(self) -> list[int]:
+    def _advance_rows(self) -> list[tuple[int, int]]:
         is_constrained = any(row.constraints for row in self._live)
         if self._graphs is None or self._graphs.is_off or is_constrained:
             constrain = self._forbid if is_constrained else None
             outcome = self._advance(self._select(*self._scorer.score(self._decode(self._open_step()), constrain)))
         else:
             outcome = self._advance_bucket(self._graphs)
-        status: list[int] = outcome.tolist()  # the step's only wait for the device
-        return status
+        statuses: list[int] = outcome.tolist()  # the step's only wait for the device
+        return [(status, row.position + 1) for status, row in zip(statuses, self._live, strict=True)]
 
     def _hide_leftovers(self, index: int, row: Row) -> None:
         self._rows["source_mask"][index, row.source_length :] = -math.inf

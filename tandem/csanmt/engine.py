@@ -1,11 +1,10 @@
-"""The translator as the scheduler sees it: items in, hypotheses out, one target position a step."""
+"""The translator as the scheduler sees it: items in, hypotheses out, a target position a step, or some."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 Result = Finished[list[Hypothesis]]
 _NO_REPEAT = 3  # tokens of an n-gram that may not stand twice under the repetition guard
 _SHARE_FOR_INTERACTIVE = 8  # one place in so many is never given to bulk items
+_MOST_POSITIONS = {Priority.INTERACTIVE: 8, Priority.BULK: 1}  # of a step; bulk rows can pause after each
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,17 @@ class TranslationEngine:
         exact = precision is Precision.FLOAT32
         positions = max(limits.tokens, ceil_power(limits.source_tokens))
         self._row_limits = RowLimits(limits.segments, positions, options.max_target_tokens)
-        build: Callable[[], LiveRows] = (
-            partial(Search, model, options, self._device, cache_dtype, exact, self._row_limits)
-            if kernels is None
-            else partial(kernels.build_search, options, self._row_limits)
-        )
+
+        def build(priority: Priority) -> LiveRows:
+            if kernels is not None:
+                return kernels.build_search(options, self._row_limits, _MOST_POSITIONS[priority])
+            return Search(model, options, self._device, cache_dtype, exact, self._row_limits)
+
         self._kernels = kernels
-        interactive = build()
+        interactive = build(Priority.INTERACTIVE)
         self._lanes = {
             Priority.INTERACTIVE: interactive,
-            Priority.BULK: interactive if self._device.type == "cuda" else build(),
+            Priority.BULK: interactive if self._device.type == "cuda" else build(Priority.BULK),
         }
         self._precise: Search | None = None
         self._waiting: dict[LiveRows, list[Item]] = {}
@@ -132,7 +133,7 @@ class TranslationEngine:
         return [self._refuse(item) for item in items if item.length > self.limits.source_tokens]
 
     def step(self, at_least: Priority) -> list[Result]:
-        """Advance the live rows of that priority or higher by one target position. See `Engine`."""
+        """Advance the live rows of that priority or higher by a target position, or by some. See `Engine`."""
         self._promote()
         finished: list[Result] = []
         with self._computing(self._precision):

@@ -1,4 +1,8 @@
-"""The beam search by compiled kernels: a step is one call a thread, on rows that share nothing but the weights."""
+"""The beam search by compiled kernels: a step is one call a thread, on rows that share nothing but the weights.
+
+Threads meet after every step, and each meeting costs as much as a position of a few rows: one waits for the other, and
+for the interpreter. So a step is several positions where rows are few; a row that is done leaves at its end.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,10 @@ from tandem.compiled.tile import HAS_BFLOAT16, HAS_INT8, TILE_ROWS
 from tandem.core.types import Item
 from tandem.csanmt.configuration import CsanmtConfig
 from tandem.csanmt.constraints import Constraint
-from tandem.csanmt.kernels.beam import Limits, advance, look_again
-from tandem.csanmt.kernels.decoder import Scored, State, decode
+from tandem.csanmt.kernels.beam import Limits
+from tandem.csanmt.kernels.decoder import Scored, State
 from tandem.csanmt.kernels.encoder import encode
+from tandem.csanmt.kernels.search import CHOOSE, SCORE, WHOLE, search
 from tandem.csanmt.kernels.weights import Model, read_weights
 from tandem.csanmt.live import DecodingOptions, LiveRows, length_penalty
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
@@ -26,6 +31,8 @@ from tandem.nn.precision import Precision
 
 _RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
 _ROWS_WORTH_A_THREAD = 2  # fewer cost less than waking the thread
+_STEP_WEIGHTS = 3e8  # weights that rows meet in a step of several positions: some 20 ms, which nobody feels
+_LEAST_ROWS = 2  # fewer take as long, because reading the weights does
 
 
 def kernel_precisions() -> frozenset[Precision]:
@@ -60,18 +67,19 @@ class Kernels:
 
         numba compiles under a lock that is gevent's in a server; threads that met at it would wait for ever.
         """
-        search = KernelSearch(self._weights, self._config, DecodingOptions(), get_team(1), is_exact=self._is_exact)
-        search.admit([Item((EOS_ID + 1,))], [[]])
-        look_again(search._view.scored, 0, 0, 1)
-        search.step()
+        rows = KernelSearch(self._weights, self._config, DecodingOptions(), get_team(1), is_exact=self._is_exact)
+        rows.admit([Item((EOS_ID + 1,))], [[]])
+        rows.step()
 
     @property
     def weight_bytes(self) -> int:
         """The size of the packed weights."""
         return _count_bytes(self._weights)
 
-    def build_search(self, options: DecodingOptions, limits: RowLimits | None) -> KernelSearch:
-        """Make a search without rows.
+    def build_search(
+        self, options: DecodingOptions, limits: RowLimits | None = None, most_positions: int = 1
+    ) -> KernelSearch:
+        """Make a search without rows; its steps are of up to so many positions.
 
         Raises:
             ValueError: The output limit is beyond the positions that the weights were read for.
@@ -79,13 +87,23 @@ class Kernels:
         known = len(self._weights.decoder.positions)
         if options.max_target_tokens > known:
             raise ValueError(f"an output limit of {options.max_target_tokens} is beyond the {known} known positions")
-        return KernelSearch(self._weights, self._config, options, self._team, limits, is_exact=self._is_exact)
+        return KernelSearch(
+            self._weights, self._config, options, self._team, limits, is_exact=self._is_exact,
+            most_positions=most_positions,
+        )  # fmt: skip
 
 
 def _count_bytes(weights: object) -> int:
     if isinstance(weights, tuple):
         return sum(map(_count_bytes, weights))
     return weights.nbytes if isinstance(weights, np.ndarray) else 0
+
+
+def _count_decoder_weights(config: CsanmtConfig) -> int:
+    """Return how many weights a hypothesis meets at each position."""
+    size = config.hidden_size
+    layer = size * (6 * size + 2 * config.filter_size)  # of self attention 4 matrices, of the source's 2
+    return config.num_decoder_layers * layer + size * config.trg_vocab_size
 
 
 class KernelSearch(LiveRows):
@@ -98,9 +116,10 @@ class KernelSearch(LiveRows):
         team: Who computes.
         limits: How many rows there may be, and how long; None for as many as join.
         is_exact: True when the weights are in float32.
+        most_positions: Of a step.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a search is made of
         self,
         weights: Model,
         config: CsanmtConfig,
@@ -109,6 +128,7 @@ class KernelSearch(LiveRows):
         limits: RowLimits | None = None,
         *,
         is_exact: bool = True,
+        most_positions: int = 1,
     ) -> None:
         """Start without rows."""
         layers, size, beam = config.num_decoder_layers, config.hidden_size, options.beam_size
@@ -133,6 +153,7 @@ class KernelSearch(LiveRows):
         super().__init__(layout, options, torch.device("cpu"), limits)
         self._weights = weights
         self._team = team
+        self._most_positions, self._decoder_weights = most_positions, _count_decoder_weights(config)
         lengths = torch.arange(options.max_target_tokens + 1.0)
         self._limits = Limits(length_penalty(lengths, options.lp_rate).numpy(), options.max_target_tokens, is_exact)
         self._view = self._look()
@@ -160,36 +181,37 @@ class KernelSearch(LiveRows):
         starts = np.cumsum([0, *(item.length for item in items)], dtype=np.int64)
         encode(self._weights, ids, starts, row, state.source_key, state.source_value, state.augmentation)
 
-    def _advance_rows(self) -> list[int]:
+    def _ahead(self) -> int:
+        if any(row.constraints for row in self._live):
+            return 1
+        met = max(len(self._live), _LEAST_ROWS) * self._decoder_weights
+        return max(min(int(_STEP_WEIGHTS / met), self._most_positions), 1)
+
+    def _advance_rows(self) -> list[tuple[int, int]]:
         self._refresh()
         if any(row.constraints for row in self._live):
-            self._team.run([partial(self._decode, *part, keep_logits=True) for part in self._parts()])
+            self._run(SCORE)
             self._forbid(self._rows["logits"].flatten(0, 1))
-            look_again(self._view.scored, 0, len(self._live), self.options.beam_size)
-            self._team.run([partial(self._choose, *part) for part in self._parts()])
+            self._run(CHOOSE)
             self._tell_constraints()
         else:
-            self._team.run([partial(self._decode_and_choose, *part) for part in self._parts()])
-        status: list[int] = self._view.status[: len(self._live)].tolist()
-        return status
+            self._run(WHOLE)
+        state, count = self._view.state, len(self._live)
+        return list(zip(self._view.status[:count].tolist(), state.position[:count].tolist(), strict=True))
 
-    def _parts(self) -> list[tuple[int, int]]:
-        """Return the first row and the row after the last of each thread."""
-        count = len(self._live)
-        parts = min(self._team.size, max(count // _ROWS_WORTH_A_THREAD, 1))
-        return [(run.start, run.stop) for run in split_evenly([1] * count, parts)]
+    def _run(self, part: int) -> None:
+        """Let the threads advance the rows, each its own."""
+        count, positions = len(self._live), self._ahead()
+        threads = min(self._team.size, max(count // _ROWS_WORTH_A_THREAD, 1))
+        runs = split_evenly([1] * count, threads)
+        self._team.run([partial(self._search, run.start, run.stop, positions, part) for run in runs])
 
-    def _decode_and_choose(self, first: int, last: int) -> None:
-        self._decode(first, last)
-        self._choose(first, last)
-
-    def _decode(self, first: int, last: int, *, keep_logits: bool = False) -> None:
+    def _search(self, first: int, last: int, positions: int, part: int) -> None:
         weights, view = self._weights, self._view
-        decode(weights.decoder, weights.heads, weights.eps, view.state, first, last, view.scored, keep_logits)
-
-    def _choose(self, first: int, last: int) -> None:
-        view = self._view
-        advance(view.state, self._limits, self._weights.decoder.embedding, view.scored, first, last, view.status)
+        search(
+            weights.decoder, weights.heads, weights.eps, view.state, self._limits, first, last, positions,
+            view.scored, view.status, part,
+        )  # fmt: skip
 
     def _tell_constraints(self) -> None:
         count = len(self._live)

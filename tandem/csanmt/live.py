@@ -119,14 +119,17 @@ class LiveRows(ABC):
         """
 
     def step(self) -> list[Finished[list[Hypothesis]]]:
-        """Advance every live row by one target position; return those that are done."""
+        """Advance every live row by a target position, or by some; return those that are done."""
         if not self._live:
             return []
-        self._rows.reserve({"R": len(self._live), "S": self._longest_source(), "T": self._longest_target()})
-        status = self._advance_rows()
-        for row in self._live:
-            row.position += 1
-        return self._leave([(index, state) for index, state in enumerate(status) if state != RUNNING])
+        length = min(self._longest_target() + self._ahead() - 1, self.options.max_target_tokens)
+        self._rows.reserve({"R": len(self._live), "S": self._longest_source(), "T": length})
+        ended = []
+        for index, (status, position) in enumerate(self._advance_rows()):
+            self._live[index].position = position
+            if status != RUNNING:
+                ended.append((index, status))
+        return self._leave(ended)
 
     def drop(self, items: Sequence[Item]) -> None:
         """Let rows leave without a result."""
@@ -161,9 +164,13 @@ class LiveRows(ABC):
 
     # -- for the searches built on this ------------------------------------------------------------------------------
 
+    def _ahead(self) -> int:
+        """Return by how many positions the coming step advances a row that goes on so long."""
+        return 1
+
     @abstractmethod
-    def _advance_rows(self) -> list[int]:
-        """Advance every live row, for which there is room; return what became of each."""
+    def _advance_rows(self) -> list[tuple[int, int]]:
+        """Advance every live row, for which there is room; return what became of each and the position it is at."""
 
     def _hide_leftovers(self, index: int, row: Row) -> None:  # noqa: B027 - not every search must
         """Make what an earlier row left behind a row's used positions invisible; called when a row has been moved."""

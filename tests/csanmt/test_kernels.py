@@ -17,12 +17,23 @@ from tandem.compiled import availability
 from tandem.core.types import Item
 from tandem.csanmt.backend import count_cores, make_kernels
 from tandem.csanmt.candidates import rescore as rescore_by_torch
-from tandem.csanmt.kernel_search import kernel_precisions
+from tandem.csanmt.checkpoint import load_model
+from tandem.csanmt.constraints import RepetitionGuard
+from tandem.csanmt.kernel_search import Kernels, kernel_precisions
 from tandem.csanmt.kernels.beam import rescore
 from tandem.csanmt.kernels.top import clear, find_maxima, find_top, new_maxima
 from tandem.csanmt.live import DecodingOptions
 from tandem.nn.precision import Precision
-from tests.csanmt.support import best, build_engine, fixture_model, items_of
+from tests.conftest import MODELS
+from tests.csanmt.support import best, build_engine, demo, fixture_model, items_of
+
+
+@pytest.fixture(scope="module")
+def demo_kernels() -> Kernels:
+    kernels = make_kernels(load_model(MODELS / "demo-zh2en"), Precision.FLOAT32, 64, threads=2)
+    assert kernels is not None
+    return kernels
+
 
 NUMBERS = st.lists(st.integers(-5, 5).map(float) | st.just(-math.inf), min_size=1, max_size=300)
 
@@ -93,3 +104,39 @@ def test_cores_are_counted_where_the_system_has_no_affinity_too(monkeypatch: pyt
     assert count_cores() == len(os.sched_getaffinity(0))
     monkeypatch.delattr(os, "sched_getaffinity")
     assert count_cores() == os.cpu_count()
+
+
+def test_a_step_of_several_positions_gives_what_single_ones_give(demo_kernels: Kernels) -> None:
+    items = [Item(ids) for ids in demo("demo-zh2en").ids[:6]]
+    found = []
+    for most in (1, 8):
+        search = demo_kernels.build_search(DecodingOptions(), most_positions=most)
+        search.admit(items, [[]] * 6)
+        steps, done = 0, {}
+        while len(search):
+            done |= {id(finished.item): finished for finished in search.step()}
+            steps += 1
+        found.append([done[id(item)].result for item in items])
+        longest = max(len(one.result[0].ids) + 1 for one in done.values())
+        assert longest / most <= steps <= DecodingOptions().max_target_tokens / most + 1
+    assert found[0] == found[1]
+
+
+def test_a_step_is_short_where_rows_are_many_or_the_model_is_large(demo_kernels: Kernels) -> None:
+    search = demo_kernels.build_search(DecodingOptions(), most_positions=8)
+    positions = []
+    for count in (1, 31, 68):
+        search.admit([Item((5, 6, 7))] * count, [[]] * count)
+        positions.append(search._ahead())
+        assert len(search) == sum((1, 31, 68)[: len(positions)])
+    assert positions == [8, 4, 1]
+    search._decoder_weights *= 100
+    search.drop(search.items[1:])
+    assert search._ahead() == 1
+
+
+def test_a_constrained_row_goes_one_position_at_a_time(demo_kernels: Kernels) -> None:
+    search = demo_kernels.build_search(DecodingOptions(), most_positions=8)
+    search.admit([Item((5, 6, 7)), Item((8, 9))], [[], [RepetitionGuard(3, 4)]])
+    search.step()
+    assert [row.position for row in search._live] == [1, 1]

@@ -43,9 +43,7 @@ class Chosen(NamedTuple):
 
 
 @kernel
-def advance(
-    state: State, limits: Limits, embedding: Floats, scored: Scored, first: int, last: int, status: Integers
-) -> None:
+def advance(state: State, limits: Limits, embedding: Floats, scored: Scored, rows: Integers, status: Integers) -> None:
     """Choose the continuations of rows and book them.
 
     Args:
@@ -53,8 +51,7 @@ def advance(
         limits: When they are done.
         embedding: The target's, scaled by the root of D; [V, D].
         scored: What `decode` gave, less what is forbidden.
-        first: The first row that is advanced.
-        last: The row after the last.
+        rows: Those that are advanced, [N].
         status: What became of each row, [R], of which the rows' are written.
     """
     beam = state.token.shape[1]
@@ -62,8 +59,9 @@ def advance(
     chosen = Chosen(
         np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.int64), np.empty(width, np.int64)
     )
-    for row in range(first, last):
-        is_finite = _choose(state, limits, embedding, scored, row, chosen)
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        is_finite = _choose(state, limits, embedding, scored, place, row, chosen)
         _merge_finished(state, row, chosen)
         _follow(state, row, chosen)
         state.position[row] += 1
@@ -71,24 +69,24 @@ def advance(
 
 
 @kernel
-def look_again(scored: Scored, first: int, last: int, beam: int) -> None:
-    """Find the largest logits of rows again, after some have been closed.
+def look_again(scored: Scored, count: int) -> None:
+    """Find the largest logits of hypotheses again, after some have been closed.
 
     Args:
         scored: With the logits.
-        first: The first row.
-        last: The row after the last.
-        beam: K.
+        count: Hypotheses, N * K.
     """
     maxima = new_maxima(scored.logits.shape[1])
-    for m in range(first * beam, last * beam):
+    for m in range(count):
         clear(scored.best[m], scored.place[m])
         find_maxima(scored.logits[m], maxima)
         find_top(scored.logits[m], maxima, 0, scored.best[m], scored.place[m])
 
 
 @kernel
-def _choose(state: State, limits: Limits, embedding: Floats, scored: Scored, row: int, chosen: Chosen) -> bool:
+def _choose(
+    state: State, limits: Limits, embedding: Floats, scored: Scored, place: int, row: int, chosen: Chosen
+) -> bool:
     """Write the best 2K continuations of a row; False where the model gave no finite numbers."""
     beam = state.token.shape[1]
     width = scored.best.shape[1]
@@ -99,7 +97,7 @@ def _choose(state: State, limits: Limits, embedding: Floats, scored: Scored, row
         scores[i] = log_probs[i] = _NONE
     is_finite = True
     for k in range(beam):
-        so_far, m = state.log_prob[row, k], row * beam + k
+        so_far, m = state.log_prob[row, k], place * beam + k
         if so_far == _NONE:
             continue
         is_finite = is_finite and math.isfinite(scored.log_total[m])

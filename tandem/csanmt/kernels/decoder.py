@@ -1,4 +1,4 @@
-"""One position of the decoder for some rows, up to the logits."""
+"""One position of the decoder for some rows, up to the largest logits."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class State(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What a step gives every hypothesis; with room for whole tiles behind the last row.
+    """What a position gives every hypothesis of some rows, in their order; with room for whole tiles behind the last.
 
     Attributes:
-        hidden: The decoder's normalised output, [at least R * K, D].
-        logits: [R * K, V]; written only where they are asked for.
-        log_total: The log of the sum of the logits' exponentials, [R * K].
-        best: The largest logits, best first, [R * K, C].
-        place: Their tokens, [R * K, C].
+        hidden: The decoder's normalised output, [at least N * K, D] for N rows.
+        logits: [N * K, V]; written only where they are asked for.
+        log_total: The log of the sum of the logits' exponentials, [N * K].
+        best: The largest logits, best first, [N * K, C].
+        place: Their tokens, [N * K, C].
     """
 
     hidden: Floats
@@ -83,7 +83,7 @@ class Scored(NamedTuple):
 
 @kernel
 def decode(
-    weights: Decoder, heads: int, eps: float, state: State, first: int, last: int, scored: Scored, keep_logits: bool
+    weights: Decoder, heads: int, eps: float, state: State, rows: Integers, scored: Scored, keep_logits: bool
 ) -> None:
     """Score every hypothesis' next token and write this position's keys and values.
 
@@ -92,83 +92,84 @@ def decode(
         heads: H.
         eps: Of the normalisations.
         state: The live rows.
-        first: The first row that is advanced.
-        last: The row after the last.
-        scored: What the rows' hypotheses are given.
+        rows: Those that are advanced, [N].
+        scored: What their hypotheses are given.
         keep_logits: Whether somebody wants to see and change the logits before the best are chosen.
     """
     beam, size = state.token.shape[1], weights.embedding.shape[1]
-    count = (last - first) * beam
+    count = rows.shape[0] * beam
     x, normed, mixed = new_buffer(count, size), new_buffer(count, size), new_buffer(count, size)
     qkv, query = new_buffer(count, 3 * size), new_buffer(count, size)
     inner = new_buffer(count, weights.feed_forward.inner.bias.shape[1])
-    _embed(weights, state, first, last, x)
+    _embed(weights, state, rows, x)
     attention, feed_forward, cross_norm = weights.attention, weights.feed_forward, weights.cross_norm
     for layer in range(attention.norm.weight.shape[0]):
         for m in range(count):
-            augmentation = state.augmentation[layer, first + m // beam]
+            augmentation = state.augmentation[layer, rows[m // beam]]
             for d in range(size):
                 x[m, d] += augmentation[d]
         layer_norm(x, count, attention.norm.weight[layer], attention.norm.bias[layer], eps, normed)
         linear(normed, count, attention.qkv, layer, qkv, PLAIN)
-        _attend_self(weights, state, layer, heads, first, last, qkv, mixed)
+        _attend_self(weights, state, layer, heads, rows, qkv, mixed)
         linear(mixed, count, attention.output, layer, x, ADD)
         layer_norm(x, count, cross_norm.weight[layer], cross_norm.bias[layer], eps, normed)
         linear(normed, count, weights.cross_query, layer, query, PLAIN)
-        _attend_source(state, layer, heads, first, last, query, mixed)
+        _attend_source(state, layer, heads, rows, query, mixed)
         linear(mixed, count, weights.cross_output, layer, x, ADD)
         layer_norm(x, count, feed_forward.norm.weight[layer], feed_forward.norm.bias[layer], eps, normed)
         linear(normed, count, feed_forward.inner, layer, inner, RELU)
         linear(inner, count, feed_forward.outer, layer, x, ADD)
-    layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], eps, scored.hidden[first * beam :])
-    _score(weights, first * beam, count, scored, keep_logits)
+    layer_norm(x, count, weights.norm.weight[0], weights.norm.bias[0], eps, scored.hidden)
+    _score(weights, count, scored, keep_logits)
 
 
 @kernel
-def _score(weights: Decoder, first: int, count: int, scored: Scored, keep_logits: bool) -> None:
+def _score(weights: Decoder, count: int, scored: Scored, keep_logits: bool) -> None:
     """Project hypotheses to the vocabulary, part by part; each part's logits are read while they are in the cache."""
-    hidden, vocabulary = scored.hidden[first:], scored.logits.shape[1]
+    vocabulary = scored.logits.shape[1]
     parts, width = weights.projection.bias.shape
     logits, maxima = new_buffer(count, width), new_maxima(width)
     highest, total = np.empty(count, np.float32), np.zeros(count, np.float32)
     for m in range(count):
         highest[m] = _NONE
-        clear(scored.best[first + m], scored.place[first + m])
+        clear(scored.best[m], scored.place[m])
     for part in range(parts):
-        linear(hidden, count, weights.projection, part, logits, PLAIN)
+        linear(scored.hidden, count, weights.projection, part, logits, PLAIN)
         for m in range(count):
             find_maxima(logits[m], maxima)
             highest[m], total[m] = add_exponentials(logits[m], largest(maxima), highest[m], total[m])
-            find_top(logits[m], maxima, part * width, scored.best[first + m], scored.place[first + m])
+            find_top(logits[m], maxima, part * width, scored.best[m], scored.place[m])
             if keep_logits:
                 for i in range(min(width, vocabulary - part * width)):
-                    scored.logits[first + m, part * width + i] = logits[m, i]
+                    scored.logits[m, part * width + i] = logits[m, i]
     for m in range(count):
-        scored.log_total[first + m] = np.float32(highest[m] + math.log(total[m]))
+        scored.log_total[m] = np.float32(highest[m] + math.log(total[m]))
 
 
 @kernel
-def _embed(weights: Decoder, state: State, first: int, last: int, x: Floats) -> None:
+def _embed(weights: Decoder, state: State, rows: Integers, x: Floats) -> None:
     """Write the embedding of each hypothesis' last token; position 0 has the zero vector."""
     beam = state.token.shape[1]
-    for row in range(first, last):
+    for place in range(rows.shape[0]):
+        row = rows[place]
         position = state.position[row]
         for k in range(beam):
-            target = x[(row - first) * beam + k]
-            embedding, place = weights.embedding[state.token[row, k]], weights.positions[position]
+            target = x[place * beam + k]
+            embedding, timing = weights.embedding[state.token[row, k]], weights.positions[position]
             for d in range(x.shape[1]):
-                target[d] = embedding[d] + place[d] if position > 0 else place[d]
+                target[d] = embedding[d] + timing[d] if position > 0 else timing[d]
 
 
 @kernel
 def _attend_self(
-    weights: Decoder, state: State, layer: int, heads: int, first: int, last: int, qkv: Floats, out: Floats
+    weights: Decoder, state: State, layer: int, heads: int, rows: Integers, qkv: Floats, out: Floats
 ) -> None:
     beam, size = state.token.shape[1], out.shape[1]
     relative = Relative(weights.attention.relative_keys[layer], weights.attention.relative_values[layer])
     work = new_work(size // heads, state.ancestry.shape[2], relative.values.shape[0])
-    for row in range(first, last):
-        position, m = state.position[row], (row - first) * beam
+    for place in range(rows.shape[0]):
+        row, m = rows[place], place * beam
+        position = state.position[row]
         keys, values = state.self_key[layer, row], state.self_value[layer, row]
         for k in range(beam):
             for d in range(size):
@@ -181,11 +182,11 @@ def _attend_self(
 
 
 @kernel
-def _attend_source(state: State, layer: int, heads: int, first: int, last: int, query: Floats, out: Floats) -> None:
+def _attend_source(state: State, layer: int, heads: int, rows: Integers, query: Floats, out: Floats) -> None:
     beam = state.token.shape[1]
     work = new_work(out.shape[1] // heads, state.source_key.shape[3], 0)
-    for row in range(first, last):
-        m = (row - first) * beam
+    for place in range(rows.shape[0]):
+        row, m = rows[place], place * beam
         attend_source(
             query[m : m + beam], state.source_key[layer, row], state.source_value[layer, row],
             state.source_length[row], heads, work, out[m : m + beam],
