@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tandem.compiled.linear import kernel
+from tandem.compiled.sharing import take
 from tandem.csanmt.candidates import Candidates
 from tandem.csanmt.decoding import Search
 from tandem.csanmt.kernel_search import KernelSearch
@@ -50,9 +52,9 @@ class ForcedSearch(EndlessSearch):
 class EndlessKernelSearch(KernelSearch):
     """The same by compiled kernels."""
 
-    def _search(self, first: int, last: int, positions: int, part: int) -> None:
+    def _run(self, part: int) -> None:
         self._weights.decoder.projection.bias[0, EOS_ID] = -math.inf
-        super()._search(first, last, positions, part)
+        super()._run(part)
 
 
 class ForcedKernelSearch(EndlessKernelSearch):
@@ -61,10 +63,10 @@ class ForcedKernelSearch(EndlessKernelSearch):
     def _ahead(self) -> int:
         return 1
 
-    def _search(self, first: int, last: int, positions: int, part: int) -> None:
-        super()._search(first, last, positions, part)
+    def _run(self, part: int) -> None:
+        super()._run(part)
         ancestry, beam = self._view.state.ancestry, self.options.beam_size
-        for row in range(first, last):
+        for row in range(len(self._live)):
             ancestry[row] = ancestry[row, np.random.randint(beam, size=beam)]
 
 
@@ -92,8 +94,16 @@ def without_semantic_encoder() -> Iterator[None]:
         yield
 
 
-def _encode_plainly(model: Any, ids: Any, starts: Any, row: int, *written: Any) -> None:
-    states = run_layers(model.encoder, ids, starts, model.heads, model.eps)
-    keys, values, augmentation = written
-    project_source(states, starts, model.encoder.norm, model.eps, model.decoder.cross_key_value, row, keys, values)
-    augmentation[:, row : row + len(starts) - 1] = 0
+@kernel
+def _encode_plainly(
+    model: Any, ids: Any, starts: Any, row: int, run: int, taken: Any, keys: Any, values: Any, augmentation: Any
+) -> None:
+    augmentation[:, row : row + starts.shape[0] - 1] = 0
+    first = take(taken, run)
+    while first < starts.shape[0] - 1:
+        last = min(first + run, starts.shape[0] - 1)
+        own, places = ids[starts[first] : starts[last]], starts[first : last + 1] - starts[first]
+        states = run_layers(model.encoder, own, places, model.heads, model.eps)
+        norm, projection = model.encoder.norm, model.decoder.cross_key_value
+        project_source(states, places, norm, model.eps, projection, row + first, keys, values)
+        first = take(taken, run)

@@ -82,15 +82,3 @@ class _Member:
 def get_team(size: int) -> Team:
     """Return the process's team of a size; its threads live as long as the process."""
     return Team(size)
-
-
-def split_evenly(sizes: Sequence[int], parts: int) -> list[slice]:
-    """Cut a sequence into at most so many runs of about equal total size, none empty."""
-    runs: list[slice] = []
-    begin = done = 0
-    for place, size in enumerate(sizes):
-        done += size
-        if done * parts >= sum(sizes) * (len(runs) + 1) or place == len(sizes) - 1:
-            runs.append(slice(begin, place + 1))
-            begin = place + 1
-    return runs

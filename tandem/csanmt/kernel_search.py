@@ -6,7 +6,7 @@ for the interpreter. So a step is several positions where rows are few; a row th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tandem.compiled.linear import Integers
-from tandem.compiled.team import Team, get_team, split_evenly
+from tandem.compiled.team import Team, get_team
 from tandem.compiled.tile import HAS_BFLOAT16, HAS_INT8, TILE_ROWS
 from tandem.core.types import Item
 from tandem.csanmt.configuration import CsanmtConfig
@@ -22,15 +22,16 @@ from tandem.csanmt.constraints import Constraint
 from tandem.csanmt.kernels.beam import Limits
 from tandem.csanmt.kernels.decoder import Scored, State
 from tandem.csanmt.kernels.encoder import encode
+from tandem.csanmt.kernels.moving import move_rows
 from tandem.csanmt.kernels.search import CHOOSE, SCORE, WHOLE, search
 from tandem.csanmt.kernels.weights import Model, read_weights
-from tandem.csanmt.live import DecodingOptions, LiveRows, length_penalty
+from tandem.csanmt.live import Arrays, DecodingOptions, LiveRows, Move, Table, length_penalty
 from tandem.csanmt.modeling import EOS_ID, CsanmtForConditionalGeneration
 from tandem.csanmt.rows import RowLimits, RowTensor
 from tandem.nn.precision import Precision
 
 _RESCORED = 4  # continuations of a hypothesis, in beams, that are scored again after a rounded projection
-_ROWS_WORTH_A_THREAD = 2  # fewer cost less than waking the thread
+_WEIGHTS_A_ROW = 1e6  # more are read again for too few rows: threads take so many rows of a larger model at a time
 _STEP_WEIGHTS = 3e8  # weights that rows meet in a step of several positions: some 20 ms, which nobody feels
 _LEAST_ROWS = 2  # fewer take as long, because reading the weights does
 
@@ -68,8 +69,10 @@ class Kernels:
         numba compiles under a lock that is gevent's in a server; threads that met at it would wait for ever.
         """
         rows = KernelSearch(self._weights, self._config, DecodingOptions(), get_team(1), is_exact=self._is_exact)
-        rows.admit([Item((EOS_ID + 1,))], [[]])
+        items = [Item((EOS_ID + 1,)), Item((EOS_ID + 1,))]
+        rows.admit(items, [[], []])
         rows.step()
+        rows.drop(items[:1])
 
     @property
     def weight_bytes(self) -> int:
@@ -162,24 +165,25 @@ class KernelSearch(LiveRows):
         """Encode items and let them take part from the next step on."""
         if not items:
             return
-        new = self._make_room(len(items), max(item.length for item in items))
-        self._refresh()
-        lengths = [item.length for item in items]
-        self._rows["source_length"][new] = torch.tensor(lengths)
-        self._rows["settled"][new] = 0
-        runs = split_evenly(lengths, self._team.size)
-        self._team.run([partial(self._encode, items[run], new.start + run.start) for run in runs])
-        self._enroll(new, items, constraints)
-
-    def _encode(self, items: Sequence[Item], row: int) -> None:
-        state = self._view.state
         ids = np.array([token for item in items for token in (*item.ids, EOS_ID)], np.int64)
         if ids.min() < 0 or ids.max() >= len(self._weights.encoder.embedding):
             raise IndexError("a source token lies outside the vocabulary")
-        if max(item.length for item in items) > len(self._weights.encoder.positions):
+        longest = max(item.length for item in items)
+        if longest > len(self._weights.encoder.positions):
             raise IndexError("a source is longer than the positions that the weights were read for")
-        starts = np.cumsum([0, *(item.length for item in items)], dtype=np.int64)
-        encode(self._weights, ids, starts, row, state.source_key, state.source_value, state.augmentation)
+        new = self._make_room(len(items), longest)
+        self._refresh()
+        lengths = [item.length for item in items]
+        state = self._view.state
+        state.source_length[new], state.settled[new] = lengths, 0
+        self._share_out(len(items), partial(self._encode, ids, np.cumsum([0, *lengths]), new.start))
+        self._enroll(new, items, constraints)
+
+    def _encode(self, ids: Integers, starts: Integers, row: int, run: int, taken: Integers) -> None:
+        state = self._view.state
+        encode(
+            self._weights, ids, starts, row, run, taken, state.source_key, state.source_value, state.augmentation
+        )  # fmt: skip
 
     def _ahead(self) -> int:
         if any(row.constraints for row in self._live):
@@ -200,24 +204,46 @@ class KernelSearch(LiveRows):
         return list(zip(self._view.status[:count].tolist(), state.position[:count].tolist(), strict=True))
 
     def _run(self, part: int) -> None:
-        """Let the threads advance the rows, each its own."""
-        count, positions = len(self._live), self._ahead()
-        threads = min(self._team.size, max(count // _ROWS_WORTH_A_THREAD, 1))
-        runs = split_evenly([1] * count, threads)
-        self._team.run([partial(self._search, run.start, run.stop, positions, part) for run in runs])
+        """Let the threads advance the rows."""
+        count = len(self._live)
+        self._share_out(count, partial(self._search, count, self._ahead(), part))
 
-    def _search(self, first: int, last: int, positions: int, part: int) -> None:
+    def _search(self, count: int, positions: int, part: int, run: int, taken: Integers) -> None:
         weights, view = self._weights, self._view
         search(
-            weights.decoder, weights.heads, weights.eps, view.state, self._limits, first, last, positions,
-            view.scored, view.status, part,
+            weights.decoder, weights.heads, weights.eps, view.state, self._limits, count, positions, view.scored,
+            view.status, part, run, taken,
         )  # fmt: skip
+
+    def _share_out(self, count: int, work: Callable[[int, Integers], None]) -> None:
+        """Let the threads share out rows among themselves; `work` takes how many at a time, and what is taken."""
+        run = min(max(round(self._decoder_weights / _WEIGHTS_A_ROW), 1), -(-count // self._team.size))
+        threads = min(self._team.size, -(-count // run))
+        self._team.run([partial(work, run, np.zeros(1, np.int64))] * threads)
 
     def _tell_constraints(self) -> None:
         count = len(self._live)
         at = torch.tensor([row.position for row in self._live])
         rows = torch.arange(count)
         self._follow_constraints(self._rows["slot_parent"][rows, at], self._rows["slot_token"][rows, at])
+
+    def _arrays(self) -> Arrays:
+        return self._view.state._asdict()
+
+    def _fetch(self, done: Sequence[int]) -> dict[int, Table]:
+        state = self._view.state
+        tables = {}
+        for row in done:
+            size, ends = state.position[row], (state.finished_step[row], state.finished_parent[row])
+            tables[row] = Table(
+                state.slot_token[row, :size], state.slot_parent[row, :size], np.stack(ends, 1).tolist(),
+                state.finished_score[row].tolist(), state.log_prob[row].tolist(),
+            )  # fmt: skip
+        return tables
+
+    def _move_rows(self, moves: Sequence[Move]) -> None:
+        self._refresh()
+        move_rows(self._view.state, np.array([(source, place) for _, source, place in moves], np.int64))
 
     def _refresh(self) -> None:
         """Look again when the rows' tensors have been replaced; threads that compute must find the view as it stays."""

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from tandem.csanmt.modeling import EOS_ID
 from tandem.csanmt.rows import RowLimits, Rows, RowTensor
 
 RUNNING, DONE, NON_FINITE = 0, 1, 2
+
+Arrays = Rows | Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,10 @@ class LiveRows(ABC):
     def _hide_leftovers(self, index: int, row: Row) -> None:  # noqa: B027 - not every search must
         """Make what an earlier row left behind a row's used positions invisible; called when a row has been moved."""
 
+    def _arrays(self) -> Arrays:
+        """Return the rows' tensors, or other views of the same memory that can be written to, by name."""
+        return self._rows
+
     def _make_room(self, count: int, longest: int) -> slice:
         """Make room for new rows with sources of up to so many positions; return where they will stand."""
         first = len(self._live)
@@ -183,13 +189,13 @@ class LiveRows(ABC):
 
     def _enroll(self, new: slice, items: Sequence[Item], constraints: Sequence[list[Constraint]]) -> None:
         """Let rows begin whose sources have been written."""
-        rows = self._rows
+        arrays = self._arrays()
         for name, fill in (("position", 0), ("token", EOS_ID), ("ancestry", -1)):
-            rows[name][new] = fill
+            arrays[name][new] = fill
         for name in ("log_prob", "finished_score"):
-            rows[name][new] = -math.inf
-        rows["log_prob"][new, 0] = 0.0
-        rows["wanted"][new] = torch.tensor([item.n_best for item in items], device=self._device)
+            arrays[name][new] = -math.inf
+        arrays["log_prob"][new, 0] = 0.0
+        arrays["wanted"][new] = torch.tensor([item.n_best for item in items], device=self._device)
         self._live += [
             Row(item, item.length, constraints=list(kept)) for item, kept in zip(items, constraints, strict=True)
         ]
@@ -234,7 +240,7 @@ class LiveRows(ABC):
         self._close_gaps([index for index, _ in ended])
         return finished
 
-    def _fetch(self, done: Sequence[int]) -> dict[int, _Table]:
+    def _fetch(self, done: Sequence[int]) -> dict[int, Table]:
         """Bring what the hypotheses of done rows are made of to the host, in one transfer for all of them."""
         rows, beam, sizes = self._rows, self.options.beam_size, [self._live[index].position for index in done]
         whole: list[Tensor] = []
@@ -248,11 +254,11 @@ class LiveRows(ABC):
         numbers, values = packed[: -len(scores)].numpy(), packed[-len(scores) :].view(torch.float32).view(-1, 2, beam)
         parts = np.split(numbers, np.cumsum([2 * size + 2 for size in sizes])[:-1])
         return {
-            index: _Table(part[:size], part[size:-2], part[-2:].T.tolist(), *pair)
+            index: Table(part[:size], part[size:-2], part[-2:].T.tolist(), *pair)
             for index, size, part, pair in zip(done, sizes, parts, values.tolist(), strict=True)
         }
 
-    def _hypotheses(self, row: Row, table: _Table) -> list[Hypothesis]:
+    def _hypotheses(self, row: Row, table: Table) -> list[Hypothesis]:
         """Return a row's finished hypotheses, best first, or its live ones when none has finished."""
         tokens, parents, ends, scores = table.tokens, table.parents, table.ends, table.scores
         last = -1
@@ -269,18 +275,32 @@ class LiveRows(ABC):
 
     def _close_gaps(self, gone: Sequence[int]) -> None:
         """Let the last rows take the places of those that leave."""
+        moves = []
         for hole in sorted(gone, reverse=True):
-            last = len(self._live) - 1
-            if hole != last:
-                row = self._live[last]
-                self._rows.copy_row(self._rows, last, hole, {"S": row.source_length, "T": max(row.position, 1)})
-                self._hide_leftovers(hole, row)
+            row = self._live.pop()
+            if hole != len(self._live):
+                moves.append(Move(row, len(self._live), hole))
                 self._live[hole] = row
-            self._live.pop()
+        if moves:
+            self._move_rows(moves)
+
+    def _move_rows(self, moves: Sequence[Move]) -> None:
+        """Copy rows to other places, in order: one may be moved twice."""
+        for row, source, place in moves:
+            self._rows.copy_row(self._rows, source, place, {"S": row.source_length, "T": max(row.position, 1)})
+            self._hide_leftovers(place, row)
+
+
+class Move(NamedTuple):
+    """A row that takes another one's place, and where it comes from."""
+
+    row: Row
+    source: int
+    place: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
     """What a done row's hypotheses are made of, on the host.
 
     Attributes:
@@ -291,14 +311,14 @@ class _Table:
         log_probs: Of the live ones.
     """
 
-    tokens: npt.NDArray[np.int32]
-    parents: npt.NDArray[np.int32]
+    tokens: npt.NDArray[np.integer]
+    parents: npt.NDArray[np.integer]
     ends: list[tuple[int, int]]
     scores: list[float]
     log_probs: list[float]
 
 
-def _trace(tokens: npt.NDArray[np.int32], parents: npt.NDArray[np.int32], step: int, slot: int) -> tuple[int, ...]:
+def _trace(tokens: npt.NDArray[np.integer], parents: npt.NDArray[np.integer], step: int, slot: int) -> tuple[int, ...]:
     """Walk back from a slot after `step` positions to the beginning; return its token ids in order."""
     ids = []
     for at in range(step - 1, -1, -1):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tandem.compiled.team import Team, get_team, split_evenly
+from tandem.compiled.team import Team, get_team
 
 TIMEOUT_S = 20
 
@@ -63,12 +61,3 @@ def test_callers_take_turns() -> None:
     for caller in callers:
         caller.join(TIMEOUT_S)
     assert max(most) == 1
-
-
-@given(st.lists(st.integers(1, 100), min_size=1, max_size=40), st.integers(1, 8))
-def test_runs_cover_everything_once_and_are_about_even(sizes: list[int], parts: int) -> None:
-    runs = split_evenly(sizes, parts)
-    assert len(runs) <= parts
-    assert [place for run in runs for place in range(run.start, run.stop)] == list(range(len(sizes)))
-    assert all(run.start < run.stop for run in runs)
-    assert max(sum(sizes[run]) for run in runs) <= sum(sizes) / parts + max(sizes)

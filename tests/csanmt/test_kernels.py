@@ -140,3 +140,22 @@ def test_a_constrained_row_goes_one_position_at_a_time(demo_kernels: Kernels) ->
     search.admit([Item((5, 6, 7)), Item((8, 9))], [[], [RepetitionGuard(3, 4)]])
     search.step()
     assert [row.position for row in search._live] == [1, 1]
+
+
+def test_rows_that_take_the_places_of_others_go_on_as_before(demo_kernels: Kernels) -> None:
+    items = [Item(ids) for ids in demo("demo-zh2en").ids[:5]]
+
+    def decode_some(dropped: list[int]) -> dict[int, object]:
+        search, found = demo_kernels.build_search(DecodingOptions()), {}
+        search.admit(items, [[]] * len(items))
+        for _ in range(3):
+            search.step()
+        search.drop([items[place] for place in dropped])
+        while len(search):
+            found |= {id(finished.item): finished.result for finished in search.step()}
+        return found
+
+    everything = decode_some([])
+    # The last row takes the place of the fourth, then, from there, that of the second.
+    some = decode_some([1, 3])
+    assert some == {id(items[place]): everything[id(items[place])] for place in (0, 2, 4)}

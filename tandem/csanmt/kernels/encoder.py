@@ -6,6 +6,7 @@ import numpy as np
 
 from tandem.compiled.functions import layer_norm
 from tandem.compiled.linear import Floats, Integers, Linear, kernel, linear, new_buffer
+from tandem.compiled.sharing import take
 from tandem.compiled.tile import ADD, PLAIN, RELU
 from tandem.compiled.vectors import LANES
 from tandem.csanmt.kernels.attention import Relative, attend_sentence, new_work
@@ -123,29 +124,33 @@ def augment(semantic: Floats, sentences: int, weights: FeedForward, eps: float, 
                 augmentation[layer, row + sentence, d] = out[sentence, d]
 
 
+@kernel
 def encode(
-    model: Model,
-    ids: Integers,
-    starts: Integers,
-    row: int,
-    source_key: Floats,
-    source_value: Floats,
-    augmentation: Floats,
-) -> None:
-    """Encode sentences and write what every decoder layer needs of them.
+    model: Model, ids: Integers, starts: Integers, row: int, run: int, taken: Integers, source_key: Floats,
+    source_value: Floats, augmentation: Floats,
+) -> None:  # fmt: skip
+    """Encode sentences and write what every decoder layer needs of them; as many as the other threads leave.
 
     Args:
         model: Weights.
         ids: Sentences end to end, each with its end mark, [N].
         starts: Where each begins, and N, [B + 1].
         row: Of the first sentence; the others follow.
+        run: How many a thread takes at a time.
+        taken: Sentences that threads have taken, [1]; 0 at first.
         source_key: [L, R, D, S], of which each sentence's positions are written.
         source_value: [L, R, S, D], likewise.
         augmentation: [L, R, D], likewise.
     """
     encoder, semantic, decoder = model.encoder, model.semantic, model.decoder
-    states = run_layers(encoder, ids, starts, model.heads, model.eps)
-    project_source(states, starts, encoder.norm, model.eps, decoder.cross_key_value, row, source_key, source_value)
-    meaning = run_layers(semantic, ids, starts, model.heads, model.eps)
-    pooled = pool(meaning, starts, model.pooling, semantic.norm, model.eps)
-    augment(pooled, len(starts) - 1, decoder.augmentation, model.eps, row, augmentation)
+    first = take(taken, run)
+    while first < starts.shape[0] - 1:
+        last = min(first + run, starts.shape[0] - 1)
+        own, places, place = ids[starts[first] : starts[last]], starts[first : last + 1] - starts[first], row + first
+        states = run_layers(encoder, own, places, model.heads, model.eps)
+        projection = decoder.cross_key_value
+        project_source(states, places, encoder.norm, model.eps, projection, place, source_key, source_value)
+        meaning = run_layers(semantic, own, places, model.heads, model.eps)
+        pooled = pool(meaning, places, model.pooling, semantic.norm, model.eps)
+        augment(pooled, last - first, decoder.augmentation, model.eps, place, augmentation)
+        first = take(taken, run)
