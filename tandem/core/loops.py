@@ -12,6 +12,10 @@ from typing import Any, Protocol
 from tandem.core.native import NativeEvent, bounded, is_patched, original
 
 LOGGER = logging.getLogger("tandem.concurrency")
+# Results come in bursts, and each wakes a greenlet that has an answer to write. Between a few of them the hub looks at
+# its sockets, so that a short request does not wait for all of them. Of a long queue it takes more, so that it ends.
+_CALLS_AT_ONCE = 2
+_PART_AT_ONCE = 32  # a 32nd of the queue
 
 
 class Loop(Protocol):
@@ -54,8 +58,11 @@ class _Mailbox:
             self._watcher.send()
 
     def _deliver(self) -> None:
-        while self._calls:
+        waiting = len(self._calls)
+        for _ in range(min(waiting, max(_CALLS_AT_ONCE, waiting // _PART_AT_ONCE))):
             run_quietly(*self._calls.popleft())
+        if self._calls:
+            self._watcher.send()
 
 
 def get_mailbox() -> _Mailbox:
