@@ -1,4 +1,4 @@
-"""gunicorn's gevent worker, which hangs up idle connections when it is told to stop.
+"""gunicorn's gevent worker, which hangs up idle connections when it is told to stop and writes a response at once.
 
 Clients keep connections open for their next request. gunicorn's own worker waits for them, too, before it ends: with
 one idle client a stop takes the whole graceful timeout, and who stops it may lose patience first.
@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import gevent
 from gunicorn.workers.ggevent import GeventWorker
+
+from tandem.web.joined_writes import JoinedWrites
 
 _LAST_WAIT_S = 1.0  # for requests that are on their way
 
@@ -34,6 +37,14 @@ class Worker(GeventWorker):  # type: ignore[misc]
                 yield
             finally:
                 del self._waiting[greenlet]
+
+    def handle_request(self, listener_name: object, req: object, sock: Any, addr: object) -> None:
+        """Answer a request; an event of a stream leaves at once, the first one with the response's head."""
+        joined = JoinedWrites(sock)
+        try:
+            super().handle_request(listener_name, req, joined, addr)
+        finally:
+            joined.flush()
 
     def handle_exit(self, number: int, frame: FrameType | None) -> None:
         """Stop: called on SIGTERM."""
